@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tensorken_cli import Parser
+from tensorken_conformance.array_api import accepted
 from tensorken_conformance.output import check_files, complain, say, show, write
 from tensorken_conformance.progress import Progress
 from tensorken_conformance.running.options import Options, RunError
@@ -107,7 +108,12 @@ def _commands() -> dict[str, Command]:
     limit = "computing time for one case; default: 120"
     results = "write each result at once, as a line of JSON; a killed run keeps the file"
     run = [
-        _argument("backend", "NAME", "any name that the host accepts, or module:attribute"),
+        _argument(
+            "backend",
+            "NAME",
+            "any name that the host accepts, module:attribute or array-api:module",
+            type=accepted,
+        ),
         seed,
         *DEPTHS,
         backend_option,
@@ -126,7 +132,7 @@ def _commands() -> dict[str, Command]:
     ]
     repro = [
         _argument("case", "CASE", "the id of a case, as reports have it"),
-        _argument("--backend", "NAME", "name of the backend; default: the default backend"),
+        _argument("--backend", "NAME", "name of the backend; default: the default backend", type=accepted),
         seed,
         *DEPTHS,
         backend_option,
@@ -162,7 +168,7 @@ def _commands() -> dict[str, Command]:
             "describe a law, its cases and its faults, or list the laws of a group",
             [_argument("law", "LAW")],
         ),
-        "missing": (_missing, lacks, [_argument("backend", "NAME"), backend_option]),
+        "missing": (_missing, lacks, [_argument("backend", "NAME", type=accepted), backend_option]),
         "diff": (_diff, worse, diff),
         "matrix": (_matrix, "show JSON reports of several backends side by side", matrix),
     }

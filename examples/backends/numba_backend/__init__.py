@@ -18,9 +18,7 @@ from tensorken_core.rewriting.fuse import Fuse
 
 NAMES = ("bool", "int32", "int64", "float32", "float64")
 """numba has the other integers too, but each function takes a second to compile for a dtype."""
-
-BITS = {"float32": "int32", "float64": "int64"}
-FLOATS = {bits: float_ for float_, bits in BITS.items()}
+BITS = {"float32": "int32", "float64": "int64", "int32": "float32", "int64": "float64"}
 A = Any
 
 
@@ -47,9 +45,8 @@ class Numba(RawTensor[A]):
         return x.flatten()
 
     def adopt(self, array: A, copy: bool) -> A:
-        if not isinstance(array, np.ndarray) or array.dtype.name not in NAMES or not array.dtype.isnative:
-            return None
-        return array.copy() if copy else array.view()
+        known = isinstance(array, np.ndarray) and array.dtype.name in NAMES and array.dtype.isnative
+        return (array.copy() if copy else array.view()) if known else None
 
     def export(self, x: A) -> A:
         return x
@@ -67,17 +64,10 @@ class Numba(RawTensor[A]):
     def to_bits(self, x: A) -> A:
         return np.ascontiguousarray(x).view(BITS[x.dtype.name]).reshape(x.shape)
 
-    def from_bits(self, x: A) -> A:
-        return np.ascontiguousarray(x).view(FLOATS[x.dtype.name]).reshape(x.shape)
+    from_bits = to_bits
 
     def floor_divide(self, a: A, b: A) -> A:
         return INT_QUOTIENT(a, b).astype(a.dtype)
-
-    def shift_left(self, a: A, b: A) -> A:
-        return SHIFT_LEFT(_unsigned(a), b, 8 * a.dtype.itemsize).astype(a.dtype)
-
-    def shift_right(self, a: A, b: A) -> A:
-        return SHIFT_RIGHT(_unsigned(a), b, 8 * a.dtype.itemsize).astype(a.dtype)
 
     # ---- reduce ----------------------------------------------------------------------------------------------
 
@@ -123,8 +113,6 @@ class Numba(RawTensor[A]):
         return y
 
 
-# ---- functions of numbers --------------------------------------------------------------------------------------
-
 MATH = "exp log sin cos tan sqrt expm1 log1p asin acos atan atan2 sinh cosh tanh asinh acosh atanh"
 """The ops that are functions of the module math."""
 
@@ -163,28 +151,31 @@ def INT_QUOTIENT(a: A, b: A) -> A:  # noqa: N802
     return type(a)(0) - a if b == -1 else a // b
 
 
-SHIFT_LEFT = vectorize(cache=True)(lambda a, b, bits: a << type(a)(b) if 0 <= b < bits else type(a)(0))
-SHIFT_RIGHT = vectorize(cache=True)(lambda a, b, bits: a >> type(a)(b) if 0 <= b < bits else type(a)(0))
+SHIFTS: dict[str, A] = {
+    "shift_left": lambda a, b, bits: a << type(a)(b) if 0 <= b < bits else type(a)(0),
+    "shift_right": lambda a, b, bits: a >> type(a)(b) if 0 <= b < bits else type(a)(0),
+}
+"""Shifts of unsigned numbers with this number of bits."""
 
 
 def _op(name: str, function: A) -> A:
     ufunc = vectorize(cache=True)(function)
 
     def call(self: Numba, *operands: A) -> A:
-        return _quiet(ufunc, *operands).astype(
-            "bool" if name in ("eq", "lt") else operands[-1].dtype, copy=False
-        )
+        dtype = np.dtype(bool) if name in ("eq", "lt") else operands[-1].dtype
+        return _quiet(ufunc, *operands).astype(dtype, copy=False)
 
     return call
+
+
+def _shift(function: A) -> A:
+    ufunc = vectorize(cache=True)(function)
+    return lambda self, a, b: ufunc(a.view(f"u{a.itemsize}"), b, 8 * a.itemsize).astype(a.dtype)
 
 
 def _quiet(function: A, *args: A) -> A:
     with np.errstate(all="ignore"):
         return np.asarray(function(*args))
-
-
-def _unsigned(x: A) -> A:
-    return x.astype(f"uint{8 * x.dtype.itemsize}")
 
 
 def _of_math(name: str) -> A:
@@ -195,9 +186,8 @@ def _of_math(name: str) -> A:
 FUNCTIONS |= {name: _of_math(name) for name in MATH.split()}
 for _name, _function in FUNCTIONS.items():
     setattr(Numba, _name, _op(_name, _function))
-
-
-# ---- loops -----------------------------------------------------------------------------------------------------
+for _name, _function in SHIFTS.items():
+    setattr(Numba, _name, _shift(_function))
 
 
 def _reduced(loop: A, x: A, axes: A) -> A:
@@ -205,7 +195,7 @@ def _reduced(loop: A, x: A, axes: A) -> A:
     if not axes:
         return x
     kept = [axis for axis in range(x.ndim) if axis not in axes]
-    y = np.zeros([1 if axis in axes else size for axis, size in enumerate(x.shape)], x.dtype)
+    y = np.zeros([size if axis in kept else 1 for axis, size in enumerate(x.shape)], x.dtype)
     rows = x.transpose(*kept, *axes).reshape(y.size, math.prod([x.shape[axis] for axis in axes]))
     loop(rows, y.reshape(-1))
     return y
@@ -219,9 +209,8 @@ def _around(x: A, axis: int) -> A:
 @njit(cache=True)
 def sum_of_rows(x: A, y: A) -> None:
     """Add the elements of each row of x to y."""
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            y[i] += x[i, j]
+    for i, j in np.ndindex(x.shape):
+        y[i] += x[i, j]
 
 
 @njit(cache=True)
@@ -237,25 +226,23 @@ def max_of_rows(x: A, y: A) -> None:
 @njit(cache=True)
 def product(a: A, b: A, y: A) -> None:
     """Add the products of matrices to y."""
-    for n in range(a.shape[0]):
-        for i in range(a.shape[1]):
-            for k in range(a.shape[2]):
-                for j in range(b.shape[2]):
-                    y[n, i, j] += a[n, i, k] * b[n, k, j]
+    for n, i, k in np.ndindex(a.shape):
+        for j in range(b.shape[2]):
+            y[n, i, j] += a[n, i, k] * b[n, k, j]
 
 
 @njit(cache=True)
 def read_slices(y: A, x: A, indices: A) -> None:
     """Write the slices of x at the indices into y."""
-    for i in range(len(indices)):
-        y[:, i] = x[:, indices[i]]
+    for n, i, j in np.ndindex(y.shape):
+        y[n, i, j] = x[n, indices[i], j]
 
 
 @njit(cache=True)
 def add_slices(y: A, x: A, indices: A) -> None:
     """Add the slices of x to those of y at the indices."""
-    for i in range(len(indices)):
-        y[:, indices[i]] += x[:, i]
+    for n, i, j in np.ndindex(x.shape):
+        y[n, indices[i], j] += x[n, i, j]
 
 
 def load() -> Fuse[A]:
