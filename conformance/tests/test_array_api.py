@@ -47,4 +47,4 @@ def test_the_command_takes_the_name_and_says_why_a_module_is_refused() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "array-api:math: it has no asarray" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert "Traceback" not in done.stderr
