@@ -29,6 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from tensorken_conformance.levels import Level
+from tensorken_conformance.report.journal import load_either
+from tensorken_conformance.report.serial import to_json
 from tools.workspace import ROOT
 
 BACKENDS = ROOT / "examples" / "backends"
@@ -159,6 +161,14 @@ def examined(python: Path, name: str, options: Iterable[str], report: Path, seco
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)  # the kit ends with a report of the cases so far
         process.wait()
+
+
+def results(report: Path) -> dict[str, Any]:
+    """The report of the kit as data; of a run that did not write one, the results so far, from its journal."""
+    journal = report.with_suffix(".jsonl")
+    if not report.exists() and journal.exists():
+        return dict(json.loads(to_json(load_either(str(journal)))))
+    return dict(json.loads(report.read_text(encoding="utf-8")))
 
 
 def bug(python: Path, script: Path) -> Bug:
@@ -370,8 +380,7 @@ def main(arguments: list[str] | None = None) -> int:
             depth = [] if options.depth == "default" else [f"--{options.depth}"]
             examined(python, name, depth, report, options.seconds)
             bugs = tuple([bug(python, script) for script in sorted((BACKENDS / name / "bugs").glob("*.py"))])
-            data = json.loads(report.read_text(encoding="utf-8"))
-            scores[name] = score(name, data, versions(python, name), bugs)
+            scores[name] = score(name, results(report), versions(python, name), bugs)
         except (subprocess.CalledProcessError, OSError) as error:  # one library must not end the others
             print(f"{name}: {error}", file=sys.stderr)
             failed.append(name)
