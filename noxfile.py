@@ -48,7 +48,7 @@ LESSER_CPUS = ["x86-64", "haswell"] if IS_X86 else []  # whose instructions most
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # code may swallow an exception raised by a signal
 NIGHTLY = (
     *("random", "jax", "torch", "dask", "mpi", "digits", "places", "llvm", "kit", "selftest", "mutants"),
-    *("sweep", "gpu-kernels", "lowest", "start", "site", "large"),
+    *("sweep", "gpu-kernels", "lowest", "start", "site", "large", "scoreboard"),
 )
 MUTANTS = (  # target, depth and number of mutants
     ("numpy", "smoke", 200),
@@ -177,6 +177,7 @@ def nightly(session: nox.Session, part: str) -> None:
     sweep: every public function with every dtype in every mode, compared with docs/sweep.md
     gpu-kernels: the tests of the wgpu backend and the kit, with the kernels for GPUs on any adapter
     large: functions of positions, counts and sums of more than 2**31 elements, one at a time, each in 16 GB
+    scoreboard: the kit on the libraries of examples/backends, each in its environment; arguments are their names
     site: the pages of the documentation in a browser, and their links to other sites; arguments are pages
     selftest: the kit's seeded faults with 20 seeds, which examine all cases of correct backends, and all its mutants
     mutants: faults generated from the day's seed, in each target, and the share of them that the kit finds
@@ -194,6 +195,10 @@ def nightly(session: nox.Session, part: str) -> None:
         return
     if part == "site":
         check_site(session)
+        return
+    if part == "scoreboard":
+        install_workspace(session)
+        session.run("python", "-m", "tools.scoreboard", *session.posargs, env=ONE_THREAD)
         return
     needed = {
         "jax": ["jax"],

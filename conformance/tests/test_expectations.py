@@ -57,6 +57,11 @@ def test_the_error_of_a_malformed_line_names_file_and_line(line: str, message: s
     assert "\n" not in str(caught.value)
 
 
+def test_a_script_of_the_package_can_take_the_place_of_a_url():
+    [expected] = parse("values.cast/cast | rounds twice | bugs/cast.py | 2030-01-01")
+    assert expected.url == "bugs/cast.py"
+
+
 def test_a_failure_is_expected_until_it_expires():
     [result], problems = apply(parse(LINE), [CAST], today=TODAY)
     assert (result.status, problems) == ("expected failure", [])

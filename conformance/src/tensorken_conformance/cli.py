@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tensorken_cli import Parser
+from tensorken_conformance.array_api import accepted
 from tensorken_conformance.output import check_files, complain, say, show, write
 from tensorken_conformance.progress import Progress
 from tensorken_conformance.running.options import ENDED, Options, RunError
@@ -111,7 +112,12 @@ def _commands() -> dict[str, Command]:
     again = "examine the failed cases of a JSON report or a journal again"
     results = "write each result at once, as a line of JSON; a killed run keeps the file"
     run = [
-        _argument("backend", "NAME", "any name that the host accepts, or module:attribute"),
+        _argument(
+            "backend",
+            "NAME",
+            "any name that the host accepts, module:attribute or array-api:module",
+            type=accepted,
+        ),
         _argument("--seed", "N", seed[1]["help"], type=int),
         *DEPTHS,
         backend_option,
@@ -133,7 +139,7 @@ def _commands() -> dict[str, Command]:
     ]
     repro = [
         _argument("case", "CASE", "the id of a case, as reports have it"),
-        _argument("--backend", "NAME", "name of the backend; default: the default backend"),
+        _argument("--backend", "NAME", "name of the backend; default: the default backend", type=accepted),
         seed,
         *DEPTHS,
         backend_option,
@@ -169,7 +175,7 @@ def _commands() -> dict[str, Command]:
             "describe a law, its cases and its faults, or list the laws of a group",
             [_argument("law", "LAW")],
         ),
-        "missing": (_missing, lacks, [_argument("backend", "NAME"), backend_option]),
+        "missing": (_missing, lacks, [_argument("backend", "NAME", type=accepted), backend_option]),
         "diff": (_diff, worse, diff),
         "matrix": (_matrix, "show JSON reports of several backends side by side", matrix),
     }

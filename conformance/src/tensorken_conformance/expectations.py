@@ -38,7 +38,7 @@ class Expectation:
     Args:
         id: the id of the case, or of several cases, by `*`.
         reason: why it fails.
-        url: the issue.
+        url: the issue, or the path of a script in the package that shows the failure.
         expires: the last day of the expectation.
         place: the file and the line of the expectation.
 
@@ -101,8 +101,10 @@ def _parsed(line: str, place: str) -> Expectation:
     id, reason, url, expires = parts
     if "/" not in id and "*" not in id:
         raise ExpectationError(f"{place}: {id!r} is no id of a case; one looks like values.cast/cast/int32")
-    if re.match(r"https?://\S+$", url) is None:
-        raise ExpectationError(f"{place}: {url!r} is no URL; name the issue, https://...")
+    if re.match(r"https?://\S+$|\w[\w./-]*\.py$", url) is None:
+        raise ExpectationError(
+            f"{place}: {url!r} is no URL; name the issue, https://..., or a script of the package, bugs/....py"
+        )
     try:
         day = datetime.date.fromisoformat(expires)
     except ValueError:

@@ -75,7 +75,11 @@ def _on_host(x: Tensor, numpy: Any) -> Any:
     try:
         if type(array) is not numpy.ndarray:
             array = numpy.asarray(array)
-    except (TypeError, RuntimeError):  # a tensor on a device, or of a dtype that the library does not convert
+    except (
+        TypeError,
+        RuntimeError,
+        ValueError,
+    ):  # on a device, or of a dtype that the library does not convert
         return None
     return array.view() if array.dtype == x.dtype.name else None
 

@@ -8,8 +8,9 @@ from tensorken_core.host.plugin import Capabilities
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.raw import RawTensor
 
-DTYPE_OF = {getattr(xp, name): dtype for name, dtype in DTYPES.items() if hasattr(xp, name)}
-BITS = {xp.float32: np.int32, xp.float64: np.int64, xp.int32: np.float32, xp.int64: np.float64}
+STANDARD = [name for name in DTYPES if name not in ("float16", "bfloat16") and hasattr(xp, name)]
+DTYPE_OF = {xp.asarray([], dtype=getattr(xp, name)).dtype: DTYPES[name] for name in STANDARD}
+BITS = {"float32": np.int32, "float64": np.int64, "int32": np.float32, "int64": np.float64}
 NAMES = "sub:subtract mul:multiply div:divide eq:equal exp log sin cos sqrt floor add plain_pow:pow where floor_divide"
 A = Any
 
@@ -33,7 +34,7 @@ class Mybackend(RawTensor[Any]):
     def flip(self, x: A, axes: A) -> A: return xp.flip(x, axis=axes)
     def crop(self, x: A, limits: A) -> A: return x[tuple([slice(*pair) for pair in limits])]
     def gather(self, x: A, indices: A, axis: A) -> A: return xp.take(x, indices, axis=axis)
-    def to_bits(self, x: A) -> A: return xp.asarray(np.array(x).view(BITS[x.dtype]))
+    def to_bits(self, x: A) -> A: return xp.asarray(np.array(x).view(BITS[DTYPE_OF[x.dtype].name]))
     from_bits = to_bits
     def pow(self: A, a: A, b: A) -> A: return self.plain_pow(xp.where((b == 0.5) & (0.5 * a == a), xp.abs(a), a), b)
     def shift_left(self, a: A, b: A) -> A: return self.shifted(xp.bitwise_left_shift, a, b)
