@@ -169,7 +169,18 @@ RULES_OF_JAX = (
 )
 
 
+NEVER_ENDS = "JAX's gcd of the smallest integer never ends"
+
+
+def never_ends(step: Step, operands: Operands) -> bool:
+    """Whether JAX would compute this step for ever."""
+    named = "gcd(" in step.text or "lcm(" in step.text
+    arrays = [np.asarray(x) for x in operands.values()]
+    return named and any(kind(x) == "i" and (x == np.iinfo(x.dtype).min).any() for x in arrays)
+
+
 REFUSED_BY_JAX = {
+    NEVER_ENDS: "Tensorken's wraps, as numpy's",
     "can't apply forward-mode autodiff (jvp) to a custom_vjp function": "Tensorken's custom_vjp has forward mode",
     "Differentiation rule for 'custom_lin' not implemented": "the same limit for a higher derivative",
     "scatter_mul gradients are only implemented if": "Tensorken differentiates products at repeated indices",

@@ -31,10 +31,12 @@ from oracles.programs.design import (
     LOSES_CUSTOM_RULES,
     LOSES_PRECISION,
     LOST,
+    NEVER_ENDS,
     REFUSED_BY_JAX,
     RULES_OF_JAX,
     adds_bools,
     is_alone,
+    never_ends,
 )
 
 NARROW_FLOATS = ("float16", "bfloat16", "float32", "complex64")
@@ -108,10 +110,14 @@ def results_of_jax(program: Program, values: Mapping[str, Array]) -> Callable[[S
 
     errors: dict[Step, Exception] = {}
 
+    endless = {step for step in program.steps if never_ends(step, {x: values[x] for x in step.operands})}
+
     def run(values: Any) -> dict[int, Any]:
         results = {}
         for number, step in enumerate(program.steps):
             try:
+                if step in endless:
+                    raise NotImplementedError(NEVER_ENDS)
                 results[number] = step(NAMES, values)
             except Exception as error:  # noqa: BLE001 -- any exception is a disagreement
                 errors[step] = error
