@@ -8,7 +8,7 @@ A backend is a package NAME_backend with
 * `__init__.py`, whose function `load()` returns the interpreter that users get;
 * `requirements.txt`: what pip installs besides Tensorken, and a line `# apt: PACKAGE` for each package of Debian;
 * `conformance.txt`: the failures that are expected, with a script in `bugs/` or an address of each;
-* `bugs/`: scripts of at most five lines that use the library alone, and fail as long as it has the bug.
+* `bugs/`: scripts of at most five statements, besides imports, that use the library alone and fail while it has it.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from typing import Any
 from tensorken_conformance.levels import Level
 from tensorken_conformance.report.journal import load_either
 from tensorken_conformance.report.serial import to_json
+from tools.architecture import code_lines
 from tools.workspace import ROOT
 
 BACKENDS = ROOT / "examples" / "backends"
@@ -82,7 +83,7 @@ class Score:
     Args:
         backend: the name of the package.
         says: the first sentence of its docstring.
-        lines: the number of lines of the backend.
+        lines: the number of lines of code of the backend.
         versions: the versions of the packages that it requires.
         level: the number of the level; None without one.
         depth: of the run: `smoke`, `default` or `deep`.
@@ -213,7 +214,8 @@ def versions(python: Path, name: str) -> dict[str, str]:
 
 def score(name: str, report: Mapping[str, Any], found: dict[str, str], bugs: tuple[Bug, ...]) -> Score:
     """The results of a report of the kit and of the scripts."""
-    source = (BACKENDS / name / "__init__.py").read_text(encoding="utf-8")
+    file = BACKENDS / name / "__init__.py"
+    source = file.read_text(encoding="utf-8")
     header = report["header"]
     groups: dict[str, Counter[str]] = {}
     for law in report["laws"]:
@@ -221,7 +223,7 @@ def score(name: str, report: Mapping[str, Any], found: dict[str, str], bugs: tup
     return Score(
         backend=name,
         says=" ".join((ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[0].split()),
-        lines=len(source.splitlines()),
+        lines=code_lines(file),
         versions=found,
         level=header["level"],
         depth=header["depth"],
@@ -282,9 +284,9 @@ def page(scores: Iterable[Score]) -> str:
 INTRODUCTION = """# The scoreboard
 
 The [conformance kit](conformance.md) examines array libraries through small backends in
-`examples/backends/`: each is one file of at most 250 lines. A level is that of the library with its backend, which may
-work around bugs of the library. The scripts on this page show these bugs without Tensorken. One command writes the
-page, and `nox -s "nightly(scoreboard)"` runs it:
+`examples/backends/`: each is one file of at most 250 lines of code. A level is that of the library with its backend,
+which may work around bugs of the library. The scripts on this page show these bugs without Tensorken. One command
+writes the page, and `nox -s "nightly(scoreboard)"` runs it:
 
 ```sh
 $ python -m tools.scoreboard
