@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, array, f64
 from tensorken_core.errors import (
     ArgumentError,
@@ -439,3 +440,32 @@ def test_a_dtype_converts_its_argument() -> None:
     assert tk.bool([0, 2]).tolist() == [False, True]
     assert tk.complex64(1.0).item() == 1 + 0j
     assert tk.grad(lambda x: tk.float64(x) ** 2)(tk.float32(3.0)).item() == 6.0
+
+
+ENDS = {
+    "float64": [0.1, 1e300, -math.inf, math.nan, 65504.0, 65520.0, 1e-46, 1.5 * 2.0**-25],
+    "int64": [2**53 + 1, 2**62 - 1, -(2**63), 2**24 + 1],
+    "uint64": [2**64 - 1, 2**63 + 1, 2**24 + 1],
+    "bool": [False, True],
+}
+"""Numbers by the dtype of an array; others have small ones."""
+
+
+@each_of("target", ["float16", "bfloat16", "float32", "float64"])
+def test_an_array_of_another_dtype_gives_the_numbers_of_a_list(target: str) -> None:
+    for dtype in ("bool", "int8", "uint8", "int32", "int64", "uint64", "float16", "float32", "float64"):
+        array = np.array(ENDS.get(dtype, [0, 1, 2, 3, 100]), dtype)
+        found, expected = tk.tensor(array, target), tk.tensor(array.tolist(), target)
+        assert found.dtype == expected.dtype == target
+        assert str(found.tolist()) == str(expected.tolist()), dtype
+        array[:] = 0
+        assert str(found.tolist()) == str(expected.tolist())
+
+
+@each_of("ranged", [tk.arange, tk.linspace, tk.logspace, tk.geomspace])
+def test_a_range_of_more_numbers_than_memory_is_refused(ranged: Any) -> None:
+    args = (0.0, 1e18) if ranged is tk.arange else (1.0, 2.0, 10**18)
+    with pytest.raises(
+        tk.errors.ArgumentError, match=f"^{ranged.__name__}: there is no memory for 1,000,000,"
+    ):
+        ranged(*args)

@@ -106,7 +106,8 @@ def adopted(name: str, x: Any, dtype: DType | None, interpreter: RawTensor[Any],
     Args:
         name: the function that is called, for error messages.
         dtype: that the tensor must have; None for that of the array.
-        copy: whether to copy the values on the device; else the tensor shares the array's memory.
+        copy: whether to copy the values on the device, and to cast them to another floating-point dtype; else the
+            tensor shares the array's memory.
 
     Raises:
         DTypeError: if it is a masked array.
@@ -116,18 +117,22 @@ def adopted(name: str, x: Any, dtype: DType | None, interpreter: RawTensor[Any],
     x = checked(x)
     try:
         representation = interpreter.adopt(x, False)
-        if representation is None or dtype not in (None, interpreter.dtype(representation)):
+        if representation is None:
             return None
-        if copy:
+        own = interpreter.dtype(representation)
+        is_cast = copy and dtype is not None and dtype.kind == "float" and dtype is not own  # which copies
+        if dtype not in (None, own) and not is_cast:
+            return None
+        if copy and not is_cast:
             representation = interpreter.adopt(x, True)
             assert representation is not None
     except (BufferError, TypeError, ValueError, RuntimeError) as error:
         if copy:
             return None
         raise not_exported(name, x, error) from error
-    result_dtype = interpreter.dtype(representation)
-    check_supported(name, interpreter, result_dtype)
-    return Tensor(interpreter, representation, interpreter.shape(representation), result_dtype)
+    check_supported(name, interpreter, own)
+    result = Tensor(interpreter, representation, interpreter.shape(representation), own)
+    return result.astype(dtype) if is_cast else result
 
 
 def shared(name: str, x: Any, dtype: DType | None, interpreter: RawTensor[Any]) -> Tensor:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 from tensorken.array_like import ArrayLike
@@ -73,7 +74,8 @@ def arange(
             raise ScalarRangeError(f"arange: {error}") from None
     else:
         count = max(0, math.ceil((stop - start) / step))
-        values = [start + i * step for i in range(count)]
+        doubles = _doubles("arange", lambda i: start + i * step, count)
+        values = doubles if result_dtype.kind == "float" else [start + i * step for i in range(count)]
     return tensor(values, result_dtype, backend=backend, device=device)
 
 
@@ -113,7 +115,7 @@ def linspace(
     spans = num - 1 if endpoint else num
     if _is_number(start) and _is_number(stop):
         result_dtype = float32 if dtype is None else as_dtype(dtype)
-        values = _evenly_spaced(float(start), float(stop), num, endpoint)
+        values: Any = _evenly_spaced("linspace", float(start), float(stop), num, endpoint)
         if result_dtype.kind == "int":
             values = [math.floor(value) if math.isfinite(value) else value for value in values]
         result = tensor(values, result_dtype, backend=backend, device=device)
@@ -151,10 +153,10 @@ def logspace(
     """
     num = _count("logspace", num, endpoint)
     if _is_number(start) and _is_number(stop) and _is_number(base):
-        values = [_power(float(base), y) for y in _evenly_spaced(float(start), float(stop), num, endpoint)]
+        powers = _evenly_spaced("logspace", float(start), float(stop), num, endpoint)
+        values = [_power(float(base), y) for y in powers]
         return _rounded(values, dtype, backend, device)
-    powers = linspace(start, stop, num, endpoint, axis=axis)
-    return _cast(base**powers, dtype)
+    return _cast(base ** linspace(start, stop, num, endpoint, axis=axis), dtype)
 
 
 def geomspace(
@@ -183,7 +185,7 @@ def geomspace(
         raise ArgumentError(
             f"geomspace: start and stop must both be positive or both negative, got {start} and {stop}; use tk.linspace"
         )
-    powers = _evenly_spaced(math.log10(abs(first)), math.log10(abs(last)), num, endpoint)
+    powers = _evenly_spaced("geomspace", math.log10(abs(first)), math.log10(abs(last)), num, endpoint)
     values = [math.copysign(_power(10.0, y), first) for y in powers]
     if values:
         values[0] = first
@@ -237,16 +239,29 @@ def _count(name: str, num: Any, endpoint: Any) -> int:
     return count
 
 
-def _evenly_spaced(start: float, stop: float, num: int, endpoint: bool) -> list[float]:
+def _doubles(name: str, value: Callable[[int], float], count: int) -> array[float]:
+    """`value(i)` for each i, in an array: a list of floats would need four times the memory.
+
+    Raises:
+        ArgumentError: if there is no room for them.
+    """
+    try:
+        bytes(8 * count)
+    except (MemoryError, OverflowError):
+        raise ArgumentError(f"{name}: there is no memory for {count:,} numbers; ask for fewer") from None
+    return array("d", map(value, range(count)))
+
+
+def _evenly_spaced(name: str, start: float, stop: float, num: int, endpoint: bool) -> array[float]:
     """Evenly spaced numbers; i * (stop - start) / spans is exact for integer results and for decimal fractions of 1."""
     spans = num - 1 if endpoint else num
     if num < 2:
-        return [start] * num
+        return array("d", [start] * num)
     width = stop - start
     if math.isfinite(width * spans):
-        values = [start + i * width / spans for i in range(num)]
+        values = _doubles(name, lambda i: start + i * width / spans, num)
     else:
-        values = [start * (1.0 - i / spans) + stop * (i / spans) for i in range(num)]
+        values = _doubles(name, lambda i: start * (1.0 - i / spans) + stop * (i / spans), num)
     if endpoint:
         values[-1] = stop
     return values
