@@ -27,7 +27,7 @@ LONGEST = 200
 
 IMPORTS = {
     "resolve(": "from tensorken_core.host.registry import resolve",
-    "OPS[": "from tensorken_core.language.op import OPS, run",
+    "named(": "import tensorken; from tensorken_core.language.op import named, run",
     "DTYPES[": "from tensorken_core.language.dtypes import DTYPES",
     "inf": "from math import inf",
     "nan": "from math import nan",
@@ -190,7 +190,9 @@ def _call(step: Step) -> str | None:
     if None in params:
         return None
     operands = ", ".join([f"x{x}" for x in step.operands])
-    call = f'run(raw, OPS["{step.op.name}"], [{operands}], ({"".join([f"{p}, " for p in params]).rstrip()}))'
+    call = (
+        f'run(raw, named("{step.op.name}"), [{operands}], ({"".join([f"{p}, " for p in params]).rstrip()}))'
+    )
     if not step.results:
         return call
     comma = "" if step.is_one else ","

@@ -87,6 +87,9 @@ def pmax(x: Any, axis_name: AxisName) -> Any:
 
     Examples at which the maximum is taken share its derivative equally.
 
+    Raises:
+        DTypeError: for complex numbers, which have no order.
+
     >>> import tensorken as tk
     >>> tk.vmap(lambda x: tk.pmax(x, "rows"), axis_name="rows")(tk.tensor([1.0, 2.0])).tolist()
     [2.0, 2.0]
@@ -97,6 +100,9 @@ def pmax(x: Any, axis_name: AxisName) -> Any:
 
 def pmin(x: Any, axis_name: AxisName) -> Any:
     """The minimum over the examples of a named axis, or of several; see `pmax`.
+
+    Raises:
+        DTypeError: for complex numbers, which have no order.
 
     >>> import tensorken as tk
     >>> tk.vmap(lambda x: tk.pmin(x, "rows"), axis_name="rows")(tk.tensor([1.0, 2.0])).tolist()

@@ -40,8 +40,7 @@ class Mybackend(RawTensor[Any]):
     def shift_left(self, a: A, b: A) -> A: return self.shifted(xp.bitwise_left_shift, a, b)
     def shift_right(self, a: A, b: A) -> A: return self.shifted(xp.bitwise_right_shift, a, b)
     def shifted(self, shift: A, a: A, b: A) -> A:  # shifts the bits; negative or too large shifts give 0
-        bits = xp.iinfo(a.dtype).bits
-        unsigned = getattr(xp, f"uint{bits}")
+        bits, unsigned = (n := xp.iinfo(a.dtype).bits), getattr(xp, f"uint{n}")
         y = xp.astype(shift(xp.astype(a, unsigned), xp.astype(b % bits, unsigned)), a.dtype)
         return xp.where((b >= 0) & (b < bits), y, xp.zeros_like(y))
     def cast(self, x: A, dtype: A) -> A:
