@@ -81,10 +81,7 @@ def test_the_kit_finds_a_mistake_in_it(tmp_path: Path, old: str, new: str, says:
     assert says in done.stdout
 
 
-LAWS = tuple(
-    f"{group}/log_sigmoid"
-    for group in ("values", "derivatives", "errors", "lifetime")
-)
+LAWS = tuple(f"{group}/log_sigmoid" for group in ("values", "derivatives", "errors", "lifetime"))
 
 
 def _with_op(folder: Path, changed: Callable[[str], str] = str) -> None:
