@@ -32,8 +32,7 @@ def run(
     Raises:
         RunError: if the backend or a law is unknown.
     """
-    if ":" not in options.backend:  # whose module may have laws of its own
-        check_select(options.select)
+    check_select(options.select, ":" in options.backend)
     outcome = Run(options, results=[*earlier], begun=begun)
     try:
         (examine_here if options.in_process else examine_apart)(outcome, tell)
