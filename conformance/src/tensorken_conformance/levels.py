@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import astuple, dataclass
 
 from tensorken_conformance.case import STATUSES, Result, Status
@@ -84,9 +85,17 @@ def level_of(results: Iterable[Result], capabilities: Capabilities) -> Level | N
     top = SYMBOLIC_TOP if capabilities.symbolic else TOP
     results = list(results)
     limit = min([top + 1, *(spoilt for result in results if (spoilt := spoils(result)) is not None)])
-    passed = {result.level for result in results if result.status == "passed"}
-    number = next((n for n in range(top + 1) if n >= limit or n not in passed), top + 1) - 1
+    number = highest({result.level for result in results if result.status == "passed"}, limit)
     return Level(number, capabilities.symbolic) if number >= 0 else None
+
+
+def highest(passed: Collection[int], limit: float) -> int:
+    """The number of the highest level below the limit that, with all lower ones, has a passed case; -1 if none has.
+
+    >>> highest({0, 1, 3}, 5), highest({0, 1, 3}, 1), highest({1}, 5)
+    (1, 0, -1)
+    """
+    return next(n for n in itertools.count() if n >= limit or n not in passed) - 1
 
 
 def spoils(result: Result) -> int | None:

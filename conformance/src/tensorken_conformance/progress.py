@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
+import math
 import sys
 import threading
 import time
@@ -36,7 +36,7 @@ class Progress:
         self._began = time.monotonic()
         self._count = self._bad = 0
         self._passed: set[int] = set()  # the levels of cases that passed
-        self._spoilt: int | None = None  # the lowest level that a case prevents
+        self._spoilt = math.inf  # the lowest level that a case prevents
         self._law = ""
         self._run: Run | None = None
         self._has_ended = threading.Event()
@@ -81,7 +81,7 @@ class Progress:
         if result.status == "passed":
             self._passed.add(result.level)
         elif (spoilt := spoils(result)) is not None:
-            self._spoilt = spoilt if self._spoilt is None else min(self._spoilt, spoilt)
+            self._spoilt = min(self._spoilt, spoilt)
         self._law = result.case.law
 
     @property
@@ -101,7 +101,9 @@ class Progress:
     @property
     def _verdict(self) -> str:
         """The number of failed cases, and the level that all results so far would reach."""
-        level = next(n for n in itertools.count() if n not in self._passed or n == self._spoilt) - 1
+        from tensorken_conformance.levels import highest  # which imports numpy
+
+        level = highest(self._passed, self._spoilt)
         return f"{self._bad:,} failed{f', so far L{level}' if level >= 0 else ''}"
 
     def _print_lines(self) -> None:

@@ -166,9 +166,8 @@ def _operator(name: str) -> Callable[..., Any]:
         x = _strong(self)
         if isinstance(other, Tensor):
             dtype = promoted_dtype(self, other)
-            if (
-                dtype.kind != "int" or name not in _COMPARISONS
-            ):  # ints are compared by value, also beyond the range
+            by_value = dtype.kind == "int" and name in _COMPARISONS  # also beyond the range of the dtype
+            if not by_value:
                 x = x.astype(dtype if x.dtype.kind == "complex" else real_dtype(dtype))
             if plain is not None:
                 return getattr(Tensor, plain)(other, x)

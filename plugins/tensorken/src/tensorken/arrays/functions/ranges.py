@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 from tensorken.array_like import ArrayLike
@@ -74,8 +73,8 @@ def arange(
             raise ScalarRangeError(f"arange: {error}") from None
     else:
         count = max(0, math.ceil((stop - start) / step))
-        doubles = _doubles("arange", lambda i: start + i * step, count)
-        values = doubles if result_dtype.kind == "float" else [start + i * step for i in range(count)]
+        _check_room("arange", count)
+        values = [start + i * step for i in range(count)]
     return tensor(values, result_dtype, backend=backend, device=device)
 
 
@@ -115,7 +114,7 @@ def linspace(
     spans = num - 1 if endpoint else num
     if _is_number(start) and _is_number(stop):
         result_dtype = float32 if dtype is None else as_dtype(dtype)
-        values: Any = _evenly_spaced("linspace", float(start), float(stop), num, endpoint)
+        values = _evenly_spaced("linspace", float(start), float(stop), num, endpoint)
         if result_dtype.kind == "int":
             values = [math.floor(value) if math.isfinite(value) else value for value in values]
         result = tensor(values, result_dtype, backend=backend, device=device)
@@ -239,29 +238,25 @@ def _count(name: str, num: Any, endpoint: Any) -> int:
     return count
 
 
-def _doubles(name: str, value: Callable[[int], float], count: int) -> array[float]:
-    """`value(i)` for each i, in an array: a list of floats would need four times the memory.
-
-    Raises:
-        ArgumentError: if there is no room for them.
-    """
+def _check_room(name: str, count: int) -> None:
+    """Raise ArgumentError if there is no memory for so many doubles."""
     try:
         bytes(8 * count)
     except (MemoryError, OverflowError):
         raise ArgumentError(f"{name}: there is no memory for {count:,} numbers; ask for fewer") from None
-    return array("d", map(value, range(count)))
 
 
-def _evenly_spaced(name: str, start: float, stop: float, num: int, endpoint: bool) -> array[float]:
+def _evenly_spaced(name: str, start: float, stop: float, num: int, endpoint: bool) -> list[float]:
     """Evenly spaced numbers; i * (stop - start) / spans is exact for integer results and for decimal fractions of 1."""
+    _check_room(name, num)
     spans = num - 1 if endpoint else num
     if num < 2:
-        return array("d", [start] * num)
+        return [start] * num
     width = stop - start
     if math.isfinite(width * spans):
-        values = _doubles(name, lambda i: start + i * width / spans, num)
+        values = [start + i * width / spans for i in range(num)]
     else:
-        values = _doubles(name, lambda i: start * (1.0 - i / spans) + stop * (i / spans), num)
+        values = [start * (1.0 - i / spans) + stop * (i / spans) for i in range(num)]
     if endpoint:
         values[-1] = stop
     return values
