@@ -184,10 +184,7 @@ def _quadrature(a: Any, x: Any) -> tuple[Any, Any]:
     difference = (x - a) + 1.0  # from the mode, which may be rounded
     is_lower = difference <= 0.0
     distance = difference.abs()
-    steepness = distance / x  # the logarithm of the integrand is concave, so it falls at least so fast
-    reach = (40.0 / steepness.maximum(2.0 ** (8 - x.dtype.limit))).minimum(
-        (width * 11.5 - distance).maximum(width * 7.0)
-    )
+    reach = _reach(distance / x, distance, width)
     span = is_lower.where(-reach.minimum(x * 0.999), reach)  # x + span may round to x
     total: Any = 0.0
     for node, weight in GAUSS_LEGENDRE:
@@ -195,6 +192,18 @@ def _quadrature(a: Any, x: Any) -> tuple[Any, Any]:
         total = (mode * log1p_minus(beyond / mode, 1.0 + beyond / mode)).exp() * weight + total
     scale = (-correction(mode)).exp() / (mode * (2.0 * math.pi)).sqrt()
     return span.abs() * total * scale, is_lower
+
+
+def _reach(steepness: Any, distance: Any, width: Any) -> Any:
+    """How far from x the integrand of a quadrature vanishes.
+
+    Args:
+        steepness: the slope of its logarithm at x, which is concave: the logarithm falls at least so fast beyond.
+        distance: of x from the mode.
+        width: of the peak at the mode.
+    """
+    least = 2.0 ** (8 - steepness.dtype.limit)  # whose reciprocal is finite
+    return (40.0 / steepness.maximum(least)).minimum((width * 11.5 - distance).maximum(width * 7.0))
 
 
 def _slope_of_betainc(a: Any, b: Any, x: Any) -> Any:
@@ -312,10 +321,7 @@ def _beta_quadrature(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
     is_lower = difference <= 0.0
     distance = difference.abs()
     width = (p * (q / total)).sqrt()
-    steepness = distance / (x * (1.0 - x)) / total
-    reach = (40.0 / steepness.maximum(2.0 ** (8 - x.dtype.limit))).minimum(
-        (width * 11.5 - distance).maximum(width * 7.0)
-    )
+    reach = _reach(distance / (x * (1.0 - x)) / total, distance, width)
     reach = reach.minimum(is_lower.where(x, 1.0 - x) * total * 0.999)
     span = is_lower.where(-reach, reach)
     result: Any = 0.0
