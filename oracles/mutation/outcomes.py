@@ -72,11 +72,6 @@ class Outcome:
     cases: int = 0
     seconds: float = 0.0
 
-    @property
-    def law(self) -> str:
-        """The law that found it."""
-        return self.case.partition("/")[0]
-
 
 @dataclass(frozen=True, slots=True)
 class Rate:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
-from importlib import resources
 from typing import Any
 
 import tensorken_conformance.faults
 import tensorken_conformance.laws  # noqa: F401, importing them registers laws and faults
+from tensorken_conformance.detection.recorded import read
 from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.law import LAWS
 from tensorken_core.language.op import OPS
@@ -33,7 +32,7 @@ def recorded() -> dict[str, Any]:
     >>> found["caught"] == found["faults"]
     True
     """
-    found: dict[str, Any] = json.loads(resources.files(__package__).joinpath(FILE).read_text("utf-8"))
+    found: dict[str, Any] = read(FILE)
     return found
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
-from importlib import resources
 from types import MappingProxyType
+
+from tensorken_conformance.detection.recorded import read
 
 
 @functools.cache
@@ -16,5 +16,4 @@ def finders() -> Mapping[str, str]:
     >>> finders()["rules/relu-rises-at-zero"]
     'derivatives.decisions/relu-at-zero/float64'
     """
-    file = resources.files(__package__).joinpath("finders.json")
-    return MappingProxyType(json.loads(file.read_text("utf-8")))
+    return MappingProxyType(read("finders.json"))

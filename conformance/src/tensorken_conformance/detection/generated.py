@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json
-from importlib import resources
 from typing import Any
+
+from tensorken_conformance.detection.recorded import read
 
 FILE = "generated.json"
 
@@ -18,9 +18,7 @@ def recorded() -> dict[str, dict[str, Any]]:
     >>> found["found"] <= found["mutants"]
     True
     """
-    found: dict[str, dict[str, Any]] = json.loads(
-        resources.files(__package__).joinpath(FILE).read_text("utf-8")
-    )
+    found: dict[str, dict[str, Any]] = read(FILE)
     return found
 
 
