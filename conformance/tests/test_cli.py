@@ -71,7 +71,7 @@ def test_run_of_a_faulty_backend(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_backend_that_declares_nothing_has_no_level(capsys: pytest.CaptureFixture[str]) -> None:
-    select = ["--select", "values", "--select", "host", "--select", "derivatives", "--smoke"]
+    select = ["--select", "values", "--select", "host", "--select", "derivatives", "--smoke", "--budget=0"]
     assert main(["run", f"{fake_backends.MODULE}:WithoutDtypes", "--in-process", *select]) == 1
     assert "no dtypes" in capsys.readouterr().out
 

@@ -372,7 +372,7 @@ def test_a_run_writes_no_files_into_the_current_folder(tmp_path: Path) -> None:
     script = (
         "from tensorken_conformance.running.options import Options\n"
         "from tensorken_conformance.running.run import run\n"
-        "options = Options('numpy', depth='smoke', select=('programs',), in_process=True)\n"
+        "options = Options('numpy', depth='smoke', select=('programs',), in_process=True, budget=0.0)\n"
         "print({r.status for r in run(options).results})"
     )
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
