@@ -18,7 +18,6 @@ import ast
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import venv
@@ -29,8 +28,6 @@ from pathlib import Path
 from typing import Any
 
 from tensorken_conformance.levels import Level
-from tensorken_conformance.report.journal import load_either
-from tensorken_conformance.report.serial import to_json
 from tools.architecture import code_lines
 from tools.workspace import ROOT
 
@@ -150,27 +147,16 @@ def environment(name: str, folder: Path) -> Path:
 
 
 def examined(python: Path, name: str, options: Iterable[str], report: Path, seconds: float | None) -> None:
-    """Run the kit on a backend; the report goes into a file. After these seconds the run is interrupted."""
+    """Run the kit on a backend; the report goes into a file. After these seconds no case begins."""
     variables = {"TENSORKEN_COMPILERS": "none", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     main = "import sys; from tensorken_cli.command import main; sys.exit(main())"
-    command = [str(python), "-c", main, "conformance", "run", f"{name}:load", "--budget", "0", *options]
-    command += ["--json", str(report)]
-    process = subprocess.Popen(
-        [*command, "--brief"], cwd=BACKENDS, env={**os.environ, **variables, "PYTHONPATH": str(BACKENDS)}
+    command = [str(python), "-c", main, "conformance", "run", f"{name}:load", *options, "--brief"]
+    subprocess.run(
+        [*command, "--budget", str(seconds or 0), "--json", str(report)],
+        cwd=BACKENDS,
+        env={**os.environ, **variables, "PYTHONPATH": str(BACKENDS)},
+        check=False,  # the report says what failed
     )
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGINT)  # the kit ends with a report of the cases so far
-        process.wait()
-
-
-def results(report: Path) -> dict[str, Any]:
-    """The report of the kit as data; of a run that did not write one, the results so far, from its journal."""
-    journal = report.with_suffix(".jsonl")
-    if not report.exists() and journal.exists():
-        return dict(json.loads(to_json(load_either(str(journal)))))
-    return dict(json.loads(report.read_text(encoding="utf-8")))
 
 
 def bug(python: Path, script: Path) -> Bug:
@@ -363,7 +349,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--python", type=Path, help="a Python that has the library and the kit; needs one NAME"
     )
-    parser.add_argument("--seconds", type=float, help="interrupt the kit after these seconds")
+    parser.add_argument("--seconds", type=float, help="begin no case of the kit after these seconds")
     parser.add_argument("--depth", choices=("smoke", "default", "deep"), default="smoke")
     parser.add_argument("--page", action="store_true", help="only write the page again")
     options = parser.parse_args(arguments)
@@ -383,7 +369,9 @@ def main(arguments: list[str] | None = None) -> int:
             depth = [] if options.depth == "default" else [f"--{options.depth}"]
             examined(python, name, depth, report, options.seconds)
             bugs = tuple([bug(python, script) for script in sorted((BACKENDS / name / "bugs").glob("*.py"))])
-            scores[name] = score(name, results(report), versions(python, name), bugs)
+            scores[name] = score(
+                name, json.loads(report.read_text(encoding="utf-8")), versions(python, name), bugs
+            )
         except (subprocess.CalledProcessError, OSError) as error:  # one library must not end the others
             print(f"{name}: {error}", file=sys.stderr)
             failed.append(name)
