@@ -23,6 +23,9 @@ TIMED = "performance"
 ALONE = 1000
 """From this stage on, laws run one after the other in one process, since they measure time."""
 
+IN_TURNS = 2
+"""From this stage on, laws have cases in both turns of a run with a budget; others need those of lower stages."""
+
 FINDERS = "finders"
 """Selects the cases that found the seeded faults."""
 
@@ -106,7 +109,7 @@ class Plan:
         of_turn = parts // self.turns
         for index, case in enumerate(self.cases(law)):
             if case.id not in self._done:
-                later = of_turn * (self.turns > 1 and law.stage >= 2 and case.id not in self._first)
+                later = of_turn * (self.turns > 1 and law.stage >= IN_TURNS and case.id not in self._first)
                 found[later + _number_of(case.op) % of_turn].append((index, case))
         return found
 

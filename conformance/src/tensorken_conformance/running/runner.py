@@ -15,7 +15,7 @@ from tensorken_conformance.backends.loading import search_path
 from tensorken_conformance.case import Case, Result, script_of
 from tensorken_conformance.detection.finders import finders
 from tensorken_conformance.running.options import Run, RunError, Tell
-from tensorken_conformance.running.plan import ALONE
+from tensorken_conformance.running.plan import ALONE, IN_TURNS
 from tensorken_conformance.running.process import Process
 from tensorken_conformance.running.stopwatch import POLL, Stopwatch
 
@@ -80,8 +80,9 @@ def examine_apart(outcome: Run, tell: Tell) -> None:
     crew = _Workers(outcome, tell)
     try:
         if crew.begin():
+            stages = sorted({law["stage"] for law in outcome.laws})
             for turn in range(outcome.options.turns):
-                for stage in sorted({law["stage"] for law in outcome.laws}):
+                for stage in stages if turn == 0 else [stage for stage in stages if stage >= IN_TURNS]:
                     crew.perform(stage, turn)
     finally:
         crew.end()
