@@ -124,7 +124,7 @@ def neg(errors: Errors, x: Interval) -> Interval:
     """The negated ends, exchanged."""
     if x.dtype.kind == "int":
         return integers.negative(x)
-    return Interval(-x.high, -x.low, x.maybe_nan, x.dtype)
+    return -x
 
 
 @propagates_nan

@@ -16,6 +16,7 @@ from tensorken_conformance.enclosure.interval import (
     Interval,
     anything,
     chosen,
+    combined,
     ends_of,
     exactly,
     hull,
@@ -46,10 +47,7 @@ def _crop(x: Array, limits: Pairs) -> Array:
 def concatenate(errors: Errors, *args: Any) -> Interval:
     """The concatenation of each of the three arrays."""
     *operands, axis = args
-    low, high, maybe_nan = [
-        np.concatenate([getattr(x, name) for x in operands], axis) for name in ("low", "high", "maybe_nan")
-    ]
-    return Interval(low, high, maybe_nan, operands[0].dtype)
+    return combined(lambda *arrays: np.concatenate(arrays, axis), *operands)
 
 
 # ---- casts and bits ------------------------------------------------------------------------------------------
