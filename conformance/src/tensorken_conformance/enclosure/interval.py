@@ -6,7 +6,6 @@ There are no intervals of uint64.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -132,7 +131,11 @@ def hull(a: Interval, b: Interval) -> Interval:
 
 def chosen(condition: Array, a: Interval, b: Interval) -> Interval:
     """a where the condition holds, else b."""
-    return combined(functools.partial(np.where, condition), a, b)
+
+    def one(p: Array, q: Array) -> Array:
+        return np.where(condition, p, q)
+
+    return combined(one, a, b)
 
 
 def where_known(known: Array, x: Interval) -> Interval:
