@@ -12,7 +12,7 @@ import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.transforms import compared
-from tensorken_conformance.oracles import terms
+from tensorken_conformance.oracles import exact, terms
 from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic
 from tensorken_conformance.oracles.spectra import OF_REAL, TO_REAL, Spectrum, spectrum
 from tensorken_conformance.subject import Subject, put
@@ -222,8 +222,7 @@ def _check_shift(subject: Subject, case: Case, dtype: DType) -> None:
         half = call.shape[axis] // 2
         expected = np.roll(expected, half if case.op == "fftshift" else -half, axis)
     got = subject.read(getattr(tk.fft, case.op)(put(subject.stack, values, dtype), call.axes))
-    if not np.array_equal(got, expected):
-        raise Failure(f"{case.op}, {case.shape}: expected {expected.tolist()}, got {got.tolist()}")
+    exact.same(got, expected, f"{case.op}, {case.shape}")
 
 
 def _check_frequencies(subject: Subject, case: Case, dtype: DType) -> float:
