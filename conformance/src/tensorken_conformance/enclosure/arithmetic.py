@@ -11,15 +11,7 @@ import numpy as np
 
 from tensorken_conformance.enclosure import integers
 from tensorken_conformance.enclosure.errors import Errors
-from tensorken_conformance.enclosure.interval import (
-    Array,
-    Interval,
-    chosen,
-    hull,
-    no_nan,
-    outward,
-    stepped,
-)
+from tensorken_conformance.enclosure.interval import Array, Interval, chosen, hull, no_nan, outward, stepped
 from tensorken_core.language.dtypes import bool_
 
 Rule = Callable[..., Any]

@@ -158,16 +158,7 @@ PROGRAMS: dict[str, tuple[Function, Function]] = {
 }  # fmt: skip
 """For each name a function of one example with collectives, and the same computation on the matrix of all examples."""
 
-MODES = (
-    "vmap",
-    "jit",
-    "jit-inside",
-    "grad-inside",
-    "grad-outside",
-    "jvp-outside",
-    "threads",
-    "threads-of-grad",
-)
+MODES = tuple("vmap jit jit-inside grad-inside grad-outside jvp-outside threads threads-of-grad".split())
 
 ONLY_VALUES = ("vmap", "jit-inside", "grad-inside", "threads", "threads-of-grad")
 """The modes in which the function of the matrix may read values."""

@@ -158,10 +158,7 @@ def _check_compiler(subject: Subject, name: str, counts: dict[str, Programs]) ->
     )
 
 
-LOWERED_KINDS: dict[str, tuple[Counts, Write]] = {
-    "drawn": (LOWERED, write),
-    "moved": (MOVED, write_moved),
-}
+LOWERED_KINDS: dict[str, tuple[Counts, Write]] = {"drawn": (LOWERED, write), "moved": (MOVED, write_moved)}
 
 
 @law(

@@ -229,8 +229,3 @@ def _listed(values: Array) -> str:
     if values.ndim == 0:
         return str(values[()]) if np.isfinite(values) else repr(float(values))
     return f"[{', '.join([_listed(row) for row in values])}]"
-
-
-def joined(programs: Iterable[Program]) -> set[str]:
-    """All ops that some programs test."""
-    return set().union(*[program.ops for program in programs])
