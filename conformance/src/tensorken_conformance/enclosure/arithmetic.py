@@ -303,19 +303,13 @@ def where(errors: Errors, condition: Interval, a: Interval, b: Interval) -> Inte
     return hull(one, chosen(condition.high, a, b))
 
 
+_FLUSHING: tuple[Rule, ...] = (add, sub, mul, reciprocal, square, remainder, eq, lt, nextafter)
+
 RULES: dict[str, Rule] = {
     **on_flushed_operands(
         {
-            "add": add,
-            "sub": sub,
-            "mul": mul,
+            **{rule.__name__: rule for rule in _FLUSHING},
             "div": quotient("div"),
-            "reciprocal": reciprocal,
-            "square": square,
-            "remainder": remainder,
-            "eq": eq,
-            "lt": lt,
-            "nextafter": nextafter,
             "sign": monotone(np.sign),
             "relu": monotone(lambda x: np.maximum(x, 0.0)),
             "maximum": extreme(np.maximum),
@@ -326,9 +320,6 @@ RULES: dict[str, Rule] = {
             "round": monotone(np.rint),
         }
     ),
-    "neg": neg,
+    **{rule.__name__: rule for rule in (neg, signbit, copysign, where)},
     "abs": absolute,
-    "signbit": signbit,
-    "copysign": copysign,
-    "where": where,
 }

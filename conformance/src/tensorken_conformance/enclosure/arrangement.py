@@ -239,15 +239,11 @@ RULES: dict[str, Rule] = {
     "flip": moved(np.flip),
     "pad": moved(_pad),
     "crop": moved(_crop),
-    "concatenate": concatenate,
-    "cast": cast,
-    "to_bits": to_bits,
-    "from_bits": from_bits,
     "argmax": place(1),
     "argmin": place(-1),
-    "sort": sort,
-    "argsort": argsort,
-    "gather": gather,
-    "scatter_add": scatter_add,
+    **{
+        rule.__name__: rule
+        for rule in (concatenate, cast, to_bits, from_bits, sort, argsort, gather, scatter_add)
+    },
     "with_placement": lambda errors, x, placement, batch_axes: x,
 }

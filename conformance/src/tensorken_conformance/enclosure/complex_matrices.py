@@ -248,22 +248,13 @@ def _unit_vectors(errors: Errors, values: Interval) -> Interval:
     return _bounded(np.repeat(end[..., None, :], end.shape[-1], -2), values)
 
 
+_COMPLEX: tuple[Rule, ...] = (
+    *(solve, triangular_solve, inv, det, slogdet, cofactors, pinv),
+    *(cholesky, eigvalsh, eigh, svdvals, svd, qr, eig, eigvals),
+)
+
 RULES: dict[str, Rule] = {
-    "complex_solve": solve,
-    "complex_triangular_solve": triangular_solve,
-    "complex_inv": inv,
-    "complex_det": det,
-    "complex_slogdet": slogdet,
-    "complex_cofactors": cofactors,
-    "complex_pinv": pinv,
-    "complex_cholesky": cholesky,
-    "complex_eigvalsh": eigvalsh,
-    "complex_eigh": eigh,
-    "complex_svdvals": svdvals,
-    "complex_svd": svd,
-    "complex_qr": qr,
+    **{f"complex_{rule.__name__}": rule for rule in _COMPLEX},
     "eig": eig,
     "eigvals": eigvals,
-    "complex_eig": eig,
-    "complex_eigvals": eigvals,
 }

@@ -286,17 +286,9 @@ def qr(errors: Errors, x: Interval, complete: bool) -> tuple[Interval, Interval]
 
 
 RULES: dict[str, Rule] = {
-    "solve": solve,
-    "triangular_solve": triangular_solve,
-    "inv": inv,
-    "det": det,
-    "slogdet": slogdet,
-    "cofactors": cofactors,
-    "pinv": pinv,
-    "cholesky": cholesky,
-    "eigvalsh": eigvalsh,
-    "eigh": eigh,
-    "svdvals": svdvals,
-    "svd": svd,
-    "qr": qr,
+    rule.__name__: rule
+    for rule in (
+        *(solve, triangular_solve, inv, det, slogdet, cofactors, pinv),
+        *(cholesky, eigvalsh, eigh, svdvals, svd, qr),
+    )
 }

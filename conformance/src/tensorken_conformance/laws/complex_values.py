@@ -40,20 +40,7 @@ TERMS: dict[str, tuple[str, ...]] = {
     "exp": ("exp", "sin", "mul", "mul", "mul"),
     "exp2": ("exp2", "sin", "mul", "mul", "mul"),
     "expm1": ("expm1", "exp", "sin", "sin", "cos", "mul", "mul", "mul", "sub"),
-    "sigmoid": (
-        "exp",
-        "expm1",
-        "sin",
-        "cos",
-        "cos",
-        "cos",
-        "expm1",
-        "cos",
-        *("mul",) * 6,
-        "add",
-        "add",
-        "div",
-    ),
+    "sigmoid": ("exp", *("expm1",) * 2, "sin", *("cos",) * 4, *("mul",) * 6, "add", "add", "div"),
     "log": _LOGARITHM,
     "log2": (*_LOGARITHM, "div", "mul"),
     "log10": (*_LOGARITHM, "div", "mul"),
@@ -102,17 +89,8 @@ VALUES = ("normals", "wide", "near", "steep", "far", "brink")
 """Value classes; `near`: 1, -1, i, -i and other critical points; `far`: of all exponents; `brink`: just finite."""
 
 CRITICAL = (
-    1,
-    -1,
-    1j,
-    -1j,
-    2,
-    cmath.exp(1j),
-    cmath.exp(2.5j),
-    1.2784645427610738j,
-    math.pi,
-    math.pi / 2,
-    math.pi / 2 * 1j,
+    *(1, -1, 1j, -1j, 2, cmath.exp(1j), cmath.exp(2.5j), 1.2784645427610738j),
+    *(math.pi, math.pi / 2, math.pi / 2 * 1j),
 )
 
 
