@@ -13,6 +13,7 @@ from tensorken.control_flow.carries import CARRY
 from tensorken.control_flow.scan_op import SCAN
 from tensorken.programs.execution import with_compiler
 from tensorken_conformance.faults.fault import Arrays, Declared, Place, Run, State, fault_by
+from tensorken_conformance.faults.recompiling import incomplete_key
 from tensorken_conformance.subject import Array
 from tensorken_core.language.op import run
 from tensorken_core.program.program import Equation, Literal, Program, Variable
@@ -166,40 +167,22 @@ def last_step_of_a_scan(original: Step, equation: Equation, operands: list[Array
 # ---- caches with too little in their keys ----------------------------------------------------------------------
 
 
-def _key(program: Program, *without: str) -> Any:
-    """The ops, wiring, shapes, dtypes and params of a program, but for what is left out."""
-    names: dict[Variable, int] = {}
-
-    def value(v: Variable) -> Any:
-        dtype = None if "dtypes" in without else v.dtype
-        number = repr(v.value) if isinstance(v, Literal) else names.setdefault(v, len(names))
-        constant = None if "constants" in without else program.constants.get(v)
-        data = b"" if constant is None else np.asarray(constant.representation).tobytes()
-        return v.shape, dtype, number, data
-
-    rows = [
-        (e.op.name, *map(value, (*e.operands, *e.results)), () if "params" in without else repr(e.params))
-        for e in program.equations
-    ]
-    return (*map(value, program.inputs), *rows, *map(value, program.outputs))
-
-
 @fault_in_compiler("programs.recompiled")
 def cached_without_dtypes(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler finds its machine code by ops and shapes, whatever the dtypes."""
-    return state.setdefault(_key(program, "dtypes"), original(program))  # type: ignore[no-any-return]
+    return state.setdefault(incomplete_key(program, "dtypes"), original(program))  # type: ignore[no-any-return]
 
 
 @fault_in_compiler("programs.recompiled")
 def cached_without_params(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler finds its machine code by ops, shapes and dtypes, whatever the params."""
-    return state.setdefault(_key(program, "params"), original(program))  # type: ignore[no-any-return]
+    return state.setdefault(incomplete_key(program, "params"), original(program))  # type: ignore[no-any-return]
 
 
 @fault_in_compiler("programs.recompiled")
 def cached_without_constants(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler finds its machine code by equations, whatever the captured tensors in it."""
-    return state.setdefault(_key(program, "constants"), original(program))  # type: ignore[no-any-return]
+    return state.setdefault(incomplete_key(program, "constants"), original(program))  # type: ignore[no-any-return]
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------
