@@ -52,9 +52,7 @@ def _value(walk: ReferenceWalk, index: IndexExpression) -> int:
 
 
 @fault_in_function(LAW, ElementIndex, "before_permute")
-def permuted_by_the_inverse(
-    original: Original, index: ElementIndex, shape: Shape, order: Axes
-) -> ElementIndex:
+def permuted_by_the_inverse(original: Any, index: ElementIndex, shape: Shape, order: Axes) -> ElementIndex:
     """An element of a permuted array is read by the inverse of the order of its axes."""
     inverse = tuple([order.index(i) for i in range(len(order))])
     return original(index, shape, inverse)  # type: ignore[no-any-return]
@@ -79,9 +77,7 @@ def flip_of_the_last_axis(original: Original, index: ElementIndex, axes: Axes) -
 
 
 @fault_in_function(LAW, ElementIndex, "before_crop")
-def crop_of_the_first_axis(
-    original: Original, index: ElementIndex, shape: Shape, limits: Pairs
-) -> ElementIndex:
+def crop_of_the_first_axis(original: Any, index: ElementIndex, shape: Shape, limits: Pairs) -> ElementIndex:
     """A crop of several axes begins at its start along the first of them, and along the others at 0."""
     first = next((i for i, (start, _) in enumerate(limits) if start), 0)
     starts = tuple([(start if i == first else 0, end) for i, (start, end) in enumerate(limits)])

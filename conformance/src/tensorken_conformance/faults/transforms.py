@@ -233,9 +233,7 @@ def halves_are_whole(original: Any, cotangents: Any, ys: Any, xs: Any, params: A
 
 
 @fault_in_fact(DERIVATIVES, "irfft", "jvp_all")
-def tangents_of_imaginary_parts_are_dropped(
-    original: Any, tangents: Any, ys: Any, xs: Any, params: Any
-) -> Any:
+def tangents_of_imaginary_parts_are_dropped(original: Any, tangents: Any, *rest: Any) -> Any:
     """The JVP of irfft ignores the tangent of the imaginary parts of even lengths."""
     real, imag = tangents
-    return original((real, None if params[0] % 2 == 0 else imag), ys, xs, params)
+    return original((real, None if rest[-1][0] % 2 == 0 else imag), *rest)
