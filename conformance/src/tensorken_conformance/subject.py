@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+import tensorken as tk
 from tensorken.lazy.interpreter import Lazy
 from tensorken_conformance.call_counter import CallCounter
 from tensorken_conformance.case import Case, Failure
@@ -160,6 +161,17 @@ def put(interpreter: RawTensor[Any], values: Array, dtype: DType) -> Tensor:
     """A tensor of these values on an interpreter, made from a new buffer."""
     flat = flat_buffer(np.array(values, dtype.name))
     return Tensor(interpreter, interpreter.new(values.shape, flat, dtype), values.shape, dtype)
+
+
+def put_parts(interpreter: RawTensor[Any], parts: Iterable[Array], dtype: DType) -> Tensor:
+    """A tensor of these numbers, or of complex numbers with these real and imaginary parts."""
+    tensors = [put(interpreter, part, dtype) for part in parts]
+    return tk.complex(*tensors) if len(tensors) == 2 else tensors[0]
+
+
+def parts_of(y: Tensor) -> list[Tensor]:
+    """The real and the imaginary parts of complex numbers; of others the numbers themselves."""
+    return [y.real, y.imag] if y.dtype.kind == "complex" else [y]
 
 
 def require_facts(says: str, x: Tensor, shape: Shape, dtype: DType) -> None:

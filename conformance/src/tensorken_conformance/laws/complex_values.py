@@ -21,9 +21,8 @@ from tensorken_conformance.numbers.rounding import FORMATS
 from tensorken_conformance.oracles import complex_functions, terms
 from tensorken_conformance.oracles.bounds import Arithmetic, Array
 from tensorken_conformance.oracles.elementwise_functions import mp
-from tensorken_conformance.subject import Subject, put
-from tensorken_core.language.dtypes import DTYPES, DType
-from tensorken_core.tensor.tensor import Tensor
+from tensorken_conformance.subject import Subject, put_parts
+from tensorken_core.language.dtypes import DTYPES
 
 ID = "values.complex"
 
@@ -183,7 +182,7 @@ def check_complex(subject: Subject, case: Case) -> Measured:
     """
     name, dtype = case.op.partition("-")[2], DTYPES[case.dtype]
     given = problem(subject, case)
-    operands = [tensor(subject, x, dtype) for x in given.operands]
+    operands = [put_parts(subject.stack, x, dtype) for x in given.operands]
     y = PAIRS[name](*operands) if name in PAIRS else getattr(tk, name)(operands[0])
     real, imag = subject.read(y.real), subject.read(y.imag)
     arithmetic = Arithmetic(subject.capabilities, case.dtype)
@@ -218,12 +217,6 @@ def check_complex(subject: Subject, case: Case) -> Measured:
                 )
             worst = max(worst, (units, where))
     return Measured(*worst)
-
-
-def tensor(subject: Subject, parts: Array, dtype: DType) -> Tensor:
-    """A complex tensor of these parts."""
-    x, y = [put(subject.stack, part, dtype) for part in parts]
-    return tk.complex(x, y)
 
 
 def _shown(z: Any) -> str:
