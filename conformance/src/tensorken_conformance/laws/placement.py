@@ -301,7 +301,7 @@ def places(op: str, rows: Array) -> Array:
     """The index of the first extreme, or NaN, of each row."""
     hits = (rows == extremes(op, rows)) | (rows != rows)
     positions = np.arange(rows.shape[1], dtype="int32")
-    return np.where(hits, positions, rows.shape[1]).min(1, keepdims=True).astype("int32")
+    return np.asarray(np.where(hits, positions, rows.shape[1]).min(1, keepdims=True), "int32")
 
 
 def with_signs(expected: Array, rows: Array, got: Array) -> Array:

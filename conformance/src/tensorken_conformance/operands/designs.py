@@ -28,7 +28,7 @@ def covering(
     strength: int = 2,
     compatible: Compatible = lambda pair: True,
 ) -> list[Row]:
-    """Rows that have each combination of the values of any `strength` axes, unless two of its values exclude each other.
+    """Rows that have each combination of the values of any `strength` axes, but for values that exclude each other.
 
     The rows are chosen one after the other: each begins with a combination that no row has yet, then takes the value
     that brings most new combinations, axis by axis (D. M. Cohen et al., "The AETG system", 1997).
@@ -41,7 +41,10 @@ def covering(
 
     >>> axes = {"dtype": ("int32", "float32"), "layout": ("plain", "flip"), "size": ("7", "8")}
     >>> rows = covering(axes, seed=0)
-    >>> len(rows), {(row["dtype"], row["size"]) for row in rows} == {(d, n) for d in axes["dtype"] for n in "78"}
+    >>> (
+    ...     len(rows),
+    ...     {(row["dtype"], row["size"]) for row in rows} == {(d, n) for d in axes["dtype"] for n in "78"},
+    ... )
     (4, True)
     """
     return _Search(axes, seed, min(strength, len(axes)), compatible).rows()

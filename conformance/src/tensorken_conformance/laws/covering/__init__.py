@@ -1,6 +1,7 @@
-"""values.covering: every pair of circumstances at once: dtype, size, shape, layouts, values, a special value, situation.
+"""values.covering: each op wherever two circumstances meet: dtypes, sizes, shapes, layouts, values, situations.
 
-Other laws of values vary one of these axes at a time.  Here the rows of a covering design (operands/designs.py) vary all.
+Other laws of values vary one of these axes at a time; here the rows of a covering design (operands/designs.py)
+vary all of them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ def covering(subject: Subject, case: Case) -> Measured | None:
     again on the same operands, after others, beside a kept result, on another thread, as a user has it, or in a
     compiled program that is called with two sets of values.
     """
-    for family in (products, placed):
-        if case.op in family.OPS_OF:
-            return family.check(subject, case)
-    return single.check(subject, case)
+    if case.op in products.OPS_OF:
+        products.check(subject, case)
+    elif case.op in placed.OPS_OF:
+        placed.check(subject, case)
+    else:
+        return single.check(subject, case)
+    return None

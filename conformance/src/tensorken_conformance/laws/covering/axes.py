@@ -262,8 +262,6 @@ class Call:
                 for name, x in zip(self.layouts, self.arrays[turn], strict=True)
             ]
             given = [
-                subject.tensor(x, dtype, subject.stack)
-                for x, dtype in zip(sources, self.dtypes, strict=True)
+                subject.tensor(x, dtype, subject.stack) for x, dtype in zip(sources, self.dtypes, strict=True)
             ]
             yield turn, subject.read(compiled(*given))
-

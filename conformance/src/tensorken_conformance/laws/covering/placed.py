@@ -17,7 +17,6 @@ from tensorken_conformance.operands.designs import Row, covering
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES
-from tensorken_core.language.op import OPS
 
 OPS_OF = placement.ALL
 
@@ -33,7 +32,9 @@ SORTED = axes.SIZES[: axes.SIZES.index("4096") + 1]
 
 def values_for(op: str, indices: tuple[str, ...]) -> tuple[str, ...]:
     """The classes of values of an op; those of indexing have the dtypes of indices as well."""
-    names = ("whole", "ones") if op in SUMS else ("signs",) if op in PRODUCTS else ("ordinary", "special", "ties")
+    names = (
+        ("whole", "ones") if op in SUMS else ("signs",) if op in PRODUCTS else ("ordinary", "special", "ties")
+    )
     if op not in placement.INDEXING:
         return names
     return tuple([f"{name}-{index}" for name in names for index in indices])
@@ -61,9 +62,7 @@ def _is_empty(op: str, row: Row) -> bool:
 
 
 @cache
-def design(
-    dtypes: tuple[str, ...], sizes: tuple[str, ...], values: tuple[str, ...], seed: int
-) -> list[Row]:
+def design(dtypes: tuple[str, ...], sizes: tuple[str, ...], values: tuple[str, ...], seed: int) -> list[Row]:
     """The rows for ops with these dtypes, sizes and classes of values."""
     every = {
         "dtype": dtypes,

@@ -47,7 +47,7 @@ OF_MATRICES: dict[str, tuple[str, ...]] = {
     "layout-1": ENTIRE,
     "situation": axes.SITUATIONS[:1] + axes.SITUATIONS[3:],
 }
-"""The axes of products of matrices: sizes, which operand has the batch, and the order of rows, columns and inner axis."""
+"""The axes of products of matrices: sizes, the operands that have the batch, the order of rows, inner axis, columns."""
 
 ALONG = {
     "kernel": ("1", "2", "3", "5"),
@@ -138,7 +138,7 @@ def check(subject: Subject, case: Case) -> None:
     )
     of_case = f"{case.op} of {case.dtype} {shapes[0]}, {lies[0]}, and {shapes[1]}, {lies[1]}, {params}"
     for turn, got in call.results(subject, situation):
-        expected = _expected(case.op, *arrays[turn], params)
+        expected = _expected(case.op, arrays[turn][0], arrays[turn][1], params)
         if got.shape != expected.shape or got.dtype != expected.dtype:
             raise Failure(
                 f"{of_case}: expected {expected.dtype} {expected.shape}, got {got.dtype} {got.shape}"

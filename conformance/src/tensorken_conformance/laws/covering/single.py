@@ -1,7 +1,8 @@
-"""Elementwise ops and casts in designs: any arrangement of a few numbers per operand, whose results are known in advance."""
+"""Elementwise ops in designs: any arrangement of a few numbers per operand, whose results are known in advance."""
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tensorken_conformance.laws.covering import axes
 from tensorken_conformance.layouts import chains
 from tensorken_conformance.operands import pools
 from tensorken_conformance.operands.designs import Row, covering
+from tensorken_conformance.operands.samples import kinds_of
 from tensorken_conformance.oracles import elementwise as oracle
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES, DType, integer_bounds
@@ -32,13 +34,8 @@ TRIPLES = ("add", "mul", "where", "lt")
 TRIPLE_SIZES = ("few", "16", "64", "256", "4096")
 TRIPLE_SPECIALS = (axes.NONE, "nan:last", "-nan:vector", "high:vector")
 
-SMOKE = {
-    "size": ("64",),
-    "form": ("rows",),
-    "situation": ("once",),
-    "values": ("small",),
-}
-"""The smoke run has one shape and one row of each op."""
+SMOKE = {"size": ("64",), "form": ("rows",), "situation": ("once",), "values": ("mixed", "small")}
+"""The smoke run has one shape, and one row of each op."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +77,7 @@ def grid(name: str, dtype_name: str, values: str, seed: int) -> Grid:
     rows = pools.rows(op, dtype, values, seed, elementwise.ROWS["default"])
     some = special_values(dtype)
     numbers: list[Array] = []
-    dtypes = elementwise.kinds_of(op, len(rows), dtype)
+    dtypes = kinds_of(op, len(rows), dtype)
     for column, kind in zip(rows, dtypes, strict=True):
         different = list({x.tobytes(): x for x in column}.values())[: COUNTS[len(rows)]]
         ends = list(some.values()) if kind is dtype else []
@@ -104,43 +101,55 @@ def cases(subject: Subject) -> Iterator[Case]:
         if not dtypes:
             continue
         arity, wide = op.arity or 1, op.name in TRIPLES
-        for row in design(dtypes, arity, subject.seed, subject.depth, wide):
+        axes_of_op = every(dtypes, arity)
+        if subject.depth == "smoke":
+            rows = [one_row({**axes_of_op, **SMOKE}, f"{subject.seed} {op.name}")]
+        else:
+            rows = design(dtypes, arity, subject.seed, wide or subject.depth == "deep")
+        for row in rows:
             layouts = [row[f"layout-{i}"] for i in range(arity)]
             made = [axes.chain_of(layout, 2) for layout in layouts]
             if all([chains.makes(subject, chain, row["dtype"]) for chain in made]):
                 yield axes.case_of(op.name, row, layouts, subject.seed)
 
 
-@cache
-def design(dtypes: tuple[str, ...], arity: int, seed: int, depth: str, wide: bool) -> list[Row]:
-    """The rows for ops with these dtypes; in triples as well if `wide`."""
-    values = dict.fromkeys([name for d in dtypes for name in pools.classes(DTYPES[d])])
+def every(dtypes: tuple[str, ...], arity: int) -> dict[str, tuple[str, ...]]:
+    """The axes of ops with these dtypes and so many operands."""
     kinds = {DTYPES[d].kind for d in dtypes}
     specials = [axes.NONE, *(axes.FLOATS if "float" in kinds else ()), *(axes.INTS if "int" in kinds else ())]
-    layouts = (axes.NUMBER, *axes.LAYOUTS)
-    every: dict[str, tuple[str, ...]] = {
-        "dtype": dtypes,
+    return {
+        "dtype": tuple(sorted(dtypes, key=lambda name: name not in ("float32", "int32"))),
         "size": axes.SIZES,
         "form": tuple(axes.FORMS),
-        **{f"layout-{i}": layouts for i in range(arity)},
-        "values": tuple(values),
+        **{f"layout-{i}": (axes.NUMBER, *axes.LAYOUTS) for i in range(arity)},
+        "values": tuple(dict.fromkeys([name for d in dtypes for name in pools.classes(DTYPES[d])])),
         "special": tuple(specials),
         "situation": axes.SITUATIONS,
     }
-    if depth == "smoke":
-        some = {axis: tuple([v for v in SMOKE.get(axis, names) if v in names]) for axis, names in every.items()}
-        some["dtype"] = tuple(sorted(dtypes, key=lambda name: name not in ("float32", "int32")))[:1]
-        rows = covering(some, seed, 2, fits)
-        return random.Random(seed).sample(rows, 1)
-    found = covering(every, seed, 2, fits)
-    if not wide and depth != "deep":
+
+
+def one_row(names: dict[str, tuple[str, ...]], key: str) -> Row:
+    """A row of the first dtype, drawn."""
+    rng = random.Random(key)
+    while True:
+        row = {axis: rng.choice(values) for axis, values in names.items()} | {"dtype": names["dtype"][0]}
+        if all(fits({a: row[a], b: row[b]}) for a, b in itertools.combinations(row, 2)):
+            return row
+
+
+@cache
+def design(dtypes: tuple[str, ...], arity: int, seed: int, wide: bool) -> list[Row]:
+    """The rows for ops with these dtypes; in triples as well if `wide`."""
+    names = every(dtypes, arity)
+    found = covering(names, seed, 2, fits)
+    if not wide:
         return found
     few = {
-        **every,
+        **names,
         "size": TRIPLE_SIZES,
         **{f"layout-{i}": axes.FEW_LAYOUTS for i in range(arity)},
-        "values": tuple([name for name in values if name in ("small", "normals", "mixed")]),
-        "special": tuple([name for name in TRIPLE_SPECIALS if name in specials]),
+        "values": tuple([name for name in names["values"] if name in ("small", "normals", "mixed")]),
+        "special": tuple([name for name in TRIPLE_SPECIALS if name in names["special"]]),
     }
     return found + covering(few, seed, 3, fits)
 
@@ -176,7 +185,7 @@ def check(subject: Subject, case: Case) -> Measured:
     call = axes.Call(
         cell.layouts,
         (arrays[0], arrays[1]),
-        elementwise.kinds_of(known.op, len(arrays[0]), known.dtype),
+        kinds_of(known.op, len(arrays[0]), known.dtype),
         lambda operands: Subject.run(known.op, operands),
         [x[larger % len(x)] for x in known.numbers],
     )
@@ -197,7 +206,9 @@ def _indices(known: Grid, cell: axes.Cell, rng: np.random.Generator) -> tuple[Ar
     chosen = int(rng.choice(able))
     found = []
     for i, (layout, count) in enumerate(zip(cell.layouts, ordinary, strict=True)):
-        index = axes.laid(layout, rng.integers(0, count, cell.shape)) if cell.size else np.zeros(cell.shape, int)
+        index = (
+            axes.laid(layout, rng.integers(0, count, cell.shape)) if cell.size else np.zeros(cell.shape, int)
+        )
         if i == chosen and cell.special != axes.NONE:
             index = axes.put_at(layout, index, known.specials[value], place, width)
         found.append(index)
@@ -225,5 +236,3 @@ def _judged(
     few = elementwise.Pool(known.op, known.dtype, some, expected.reshape(-1)[first])
     beside = f"; in {cell.says}"
     return elementwise.judged(subject, few, some, few.expected, got.reshape(-1)[first], bound, beside)
-
-
