@@ -34,7 +34,12 @@ TRIPLES = ("add", "mul", "where", "lt")
 TRIPLE_SIZES = ("few", "16", "64", "256", "4096")
 TRIPLE_SPECIALS = (axes.NONE, "nan:last", "-nan:vector", "high:vector")
 
-SMOKE = {"size": ("64",), "form": ("rows",), "situation": ("once",), "values": ("mixed", "small")}
+SMOKE = {
+    "size": ("64",),
+    "form": ("rows",),
+    "situation": ("once", "again", "kept", "jit"),
+    "values": ("mixed", "small"),
+}
 """The smoke run has one shape, and one row of each op."""
 
 
