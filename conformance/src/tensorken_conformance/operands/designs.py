@@ -66,6 +66,10 @@ class _Search:
             pairs = [compatible({a: x, b: y}) for x, y in product(axes[a], axes[b])]
             self._fits[i, j] = np.array(pairs, bool).reshape(sizes[i], sizes[j])
             self._fits[j, i] = self._fits[i, j].T
+        self._limited = [
+            [j for j in range(len(sizes)) if j != i and not self._fits[i, j].all()] for i in range(len(sizes))
+        ]
+        """For each axis the others that exclude some of its values."""
         self._open = {}
         for places in combinations(range(len(sizes)), strength):
             grid = np.ones([sizes[i] for i in places], bool)
@@ -93,12 +97,18 @@ class _Search:
     def _filled(self, start: Mapping[int, int]) -> dict[int, int] | None:
         """The values of all axes, beginning with some; None if no value of an axis fits to the others."""
         chosen = dict(start)
+        able_of = [np.ones(len(self._axes[name]), bool) for name in self._names]
+        for other, value in chosen.items():
+            for axis in self._limited[other]:
+                able_of[axis] &= self._fits[other, axis][value]
         rest = [i for i in range(len(self._names)) if i not in chosen]
         self._random.shuffle(rest)
-        for axis in rest:
-            able = np.ones(len(self._axes[self._names[axis]]), bool)
-            for other, value in chosen.items():
-                able &= self._fits[other, axis][value]
+        while rest:
+            axis = rest.pop()
+            able = able_of[axis]
+            for other in self._limited[axis]:
+                if other in rest:  # which has to have a value beside this one
+                    able = able & (self._fits[axis, other] & able_of[other]).any(1)
             if not able.any():
                 return None
             brings = np.zeros(len(able))
@@ -108,4 +118,6 @@ class _Search:
             most = brings[able].max()
             best = np.flatnonzero(able & (brings == most))
             chosen[axis] = int(best[self._random.randrange(len(best)) if most else 0])
+            for other in self._limited[axis]:
+                able_of[other] = able_of[other] & self._fits[axis, other][chosen[axis]]
         return chosen

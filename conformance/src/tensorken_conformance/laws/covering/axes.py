@@ -53,6 +53,7 @@ LAYOUTS: dict[str, Callable[[tuple[int, ...]], chains.Chain]] = {
     "drop": lambda axes: (("drop", ()),),
     "expand-first": lambda axes: (("expand", axes[:1]),),
     "expand-last": lambda axes: (("expand", axes[-1:]),),
+    "expand-ends": lambda axes: (("expand", axes[:1] + axes[1:][-1:]),),
     "expand": lambda axes: (("expand", axes),),
     "permute": lambda axes: (("permute", axes[::-1]),),
     "permute-crop": lambda axes: (("permute", axes[::-1]), ("crop", axes[-1:])),

@@ -61,10 +61,11 @@ def _is_empty(op: str, row: Row) -> bool:
     return op in placement.EXTREMA and row["size"] == "0"
 
 
-@cache
-def design(dtypes: tuple[str, ...], sizes: tuple[str, ...], values: tuple[str, ...], seed: int) -> list[Row]:
-    """The rows for ops with these dtypes, sizes and classes of values."""
-    every = {
+def every(
+    dtypes: tuple[str, ...], sizes: tuple[str, ...], values: tuple[str, ...]
+) -> dict[str, tuple[str, ...]]:
+    """The axes of ops with these dtypes, sizes and classes of values."""
+    return {
         "dtype": dtypes,
         "size": sizes,
         "form": tuple(axes.FORMS),
@@ -73,7 +74,12 @@ def design(dtypes: tuple[str, ...], sizes: tuple[str, ...], values: tuple[str, .
         "special": axes.SPECIALS,
         "situation": SITUATIONS,
     }
-    return covering(every, seed, 2, fits)
+
+
+@cache
+def design(dtypes: tuple[str, ...], sizes: tuple[str, ...], values: tuple[str, ...], seed: int) -> list[Row]:
+    """The rows for these ops."""
+    return covering(every(dtypes, sizes, values), seed, 2, fits)
 
 
 def fits(pair: Row) -> bool:

@@ -95,18 +95,23 @@ def cases(subject: Subject) -> Iterator[Case]:
                 yield Case(axes.ID, op, row["dtype"], detail=detail)
 
 
+def every(op: str, dtypes: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The axes of an op with these dtypes."""
+    return {"dtype": dtypes, **_DESIGNS[op]}
+
+
 @cache
 def design(op: str, dtypes: tuple[str, ...], seed: int) -> list[Row]:
     """The rows of an op: in pairs, and in triples with a few layouts and any params along the other axes."""
-    every = {"dtype": dtypes, **_DESIGNS[op]}
-    few = {axis: values for axis, values in every.items() if not axis.endswith("-b")}
+    names = every(op, dtypes)
+    few = {axis: values for axis, values in names.items() if not axis.endswith("-b")}
     few |= {"layout-0": axes.FEW_LAYOUTS, "layout-1": axes.FEW_LAYOUTS}
     rng = random.Random(seed)
     triples = [
-        {axis: row.get(axis) or rng.choice(values) for axis, values in every.items()}
+        {axis: row.get(axis) or rng.choice(values) for axis, values in names.items()}
         for row in covering(few, seed, 3, fits)
     ]
-    return covering(every, seed, 2, fits) + triples
+    return covering(names, seed, 2, fits) + triples
 
 
 def fits(pair: Row) -> bool:
