@@ -1,7 +1,7 @@
 """Examination: run the kit on a backend in this process until a case fails.
 
-`python -m oracles.mutation.examination BACKEND DEPTH SEED SECONDS [LAW]` prints a line of JSON for each case that starts,
-and one for the end.  It begins with a law, and ends after so many seconds of computing time.
+`python -m oracles.mutation.examination BACKEND DEPTH SEED SECONDS [LAW]` prints a line of JSON for each case that
+starts, and one for the end.  It begins with a law, and ends after so many seconds of computing time.
 """
 
 from __future__ import annotations
