@@ -28,8 +28,8 @@ DTYPES = ("float32", "bool", "int32", "float64", "uint8", "bfloat16")
 DESIGNS = {
     "single": (single.design(DTYPES, 2, 0, False), single.every(DTYPES, 2), single.fits, 2),
     "placed": (
-        placed.design(DTYPES, placed.SORTED, ("ordinary", "special"), 0),
-        placed.every(DTYPES, placed.SORTED, ("ordinary", "special")),
+        placed.design(DTYPES, placed.SHORT, ("ordinary", "special"), 0),
+        placed.every(DTYPES, placed.SHORT, ("ordinary", "special")),
         placed.fits,
         2,
     ),

@@ -26,8 +26,11 @@ PRODUCTS = ("prod", "cumprod")
 SITUATIONS = ("once", "again", "after", "thread")
 """The situations of all params of an op in turn."""
 
-SORTED = axes.SIZES[: axes.SIZES.index("4096") + 1]
-"""The sizes of sorts, which Python's sort checks."""
+SHORT = axes.SIZES[: axes.SIZES.index("4096") + 1]
+"""The sizes of ops that take long on backends in pure Python, or whose results Python's sort checks."""
+
+SLOW = ("sort", "argsort", "concatenate", "scatter_add", *PRODUCTS)
+"""These ops."""
 
 
 def values_for(op: str, indices: tuple[str, ...]) -> tuple[str, ...]:
@@ -49,7 +52,7 @@ def cases(subject: Subject) -> Iterator[Case]:
         dtypes = tuple([dtype.name for dtype in placement.plain_dtypes(subject, op)])
         if op in placement.INDEXING and not indices:
             continue
-        sizes = SORTED if op in ("sort", "argsort") else axes.SIZES
+        sizes = SHORT if op in SLOW else axes.SIZES
         for row in design(dtypes, sizes, values_for(op, indices), subject.seed) if dtypes else ():
             chain = axes.chain_of(row["layout"], 2)
             if chains.makes(subject, chain, row["dtype"]) and not _is_empty(op, row):
