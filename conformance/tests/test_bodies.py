@@ -84,7 +84,9 @@ class SortsDown(Numpy):
         return -np.sort(-x, axis)
 
 
-OF_PRODUCTS = "; right when each step of its body is read back: the library computes products and sums of several ops"
+OF_PRODUCTS = (
+    "; right when each step of its body is read back: the library computes products and sums of several ops"
+)
 OF_STEPS = (
     "; right when each step of its body is read back: the library computes several of them as one; override "
 )

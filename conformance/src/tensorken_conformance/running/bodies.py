@@ -88,7 +88,11 @@ class Steps:
             off = np.minimum(off, ulp.distance(got, flushed_to_zero(right, dtype)))
         if off.any():
             index, most = int(np.argmax(off)), int(off.max())
-            units = f"{most:,} units" if most < ulp.FAR and dtype.kind == "float" else "wrong"
+            units = (
+                f"{most:{',' if most < 1_000_000 else '.1e'}} units"
+                if most < ulp.FAR and dtype.kind == "float"
+                else "wrong"
+            )
             at = ", ".join([f"{np.ravel(column)[index % column.size]:.6g}" for column in columns])
             found = most, most > allowed(self.subject, op, dtype, 2), f"{units} at {at}"
             self.errors[op.name] = max(self.errors.get(op.name, found), found)
