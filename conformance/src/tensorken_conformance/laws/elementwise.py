@@ -387,7 +387,9 @@ def subnormal_hint(subject: Subject, wrong: Array, arrays: Sequence[Array]) -> s
 
 def _fails_alone(subject: Subject, p: Pool, point: Sequence[Any], expected: Any, bound: int) -> bool:
     columns = tuple([np.array([value]) for value in point])
-    tensors = [subject.tensor(column, dtype) for column, dtype in zip(columns, p.dtypes, strict=True)]
+    given = zip(columns, p.dtypes, strict=True)
+    # not on the call counter, so that the last value read there is the one that is wrong
+    tensors = [subject.tensor(column, dtype, subject.backend) for column, dtype in given]
     got = subject.read(subject.run(p.op, tensors))
     off = distances(subject, p, got, np.array([expected], got.dtype), columns, bound)
     return bool(off.max() > bound)
