@@ -65,7 +65,6 @@ class Outcome:
         seconds: the computing time.
     """
 
-    mutant: Mutant
     kind: Kind
     case: str = ""
     says: str = ""
@@ -162,14 +161,14 @@ class Judge:
         last, started = ended.last, [m["start"] for m in ended.messages if "start" in m]
         case = started[-1] if started else ""
         if ended.ending == "hang":
-            return Outcome(mutant, "hung", case, "it does not end", len(started))
+            return Outcome("hung", case, "it does not end", len(started))
         if last.get("found") == "":
             return self._compared(mutant, ended)
         if "found" in last:
-            return Outcome(mutant, "found", last["found"], last["says"], last["cases"], last["seconds"])
+            return Outcome("found", last["found"], last["says"], last["cases"], last["seconds"])
         says = last.get("refused") or (ended.errors.strip().splitlines() or [""])[-1]
         kind: Kind = "found" if case else "refused"
-        return Outcome(mutant, kind, case, f"{ended.ending}: {says}", len(started))
+        return Outcome(kind, case, f"{ended.ending}: {says}", len(started))
 
     def _compared(self, mutant: Mutant, examined: Ended) -> Outcome:
         """The outcome of a mutant that passed every case."""
@@ -184,7 +183,7 @@ class Judge:
             kind, wrong = "rounding", ended.last["rounding"]
         else:
             kind = "no difference" if examined.ran or ended.ran else "never ran"
-        return Outcome(mutant, kind, "", wrong, examined.last["cases"], examined.last["seconds"])
+        return Outcome(kind, "", wrong, examined.last["cases"], examined.last["seconds"])
 
     def _examine(self, mutant: Mutant | None, seconds: float, depth: str, first: str = "") -> Ended:
         arguments = [self.target.backend, depth, str(self._seed), str(int(seconds)), *filter(None, [first])]

@@ -247,19 +247,10 @@ def convolution(errors: Errors, x: Interval, kernel: Interval, *params: Any) -> 
     return fused_multiply_add(errors, a, b, (4,)).each(lambda values: values.reshape(shape))
 
 
+_SUMS: tuple[Rule, ...] = (cumsum, fused_multiply_add, convolution, matmul, prod, cumprod, norm)
+
 RULES: dict[str, Rule] = {
-    **on_flushed_operands(
-        {
-            "sum": sum_,
-            "cumsum": cumsum,
-            "fused_multiply_add": fused_multiply_add,
-            "convolution": convolution,
-            "matmul": matmul,
-            "prod": prod,
-            "cumprod": cumprod,
-            "norm": norm,
-        }
-    ),
+    **on_flushed_operands({"sum": sum_, **{rule.__name__: rule for rule in _SUMS}}),
     "max": extreme(np.maximum),
     "min": extreme(np.minimum),
 }

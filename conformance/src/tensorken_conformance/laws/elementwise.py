@@ -32,7 +32,7 @@ ROWS: dict[Depth, int] = {"smoke": 96, "default": 192, "deep": 3072}
 WHOLE = "pool"
 """The shape that has all rows of a pool."""
 
-FEW = ("scalar", "small", WHOLE)
+FEW = ("scalar", "small", "65", "256", "257", "flipped", "padded", WHOLE)
 """The shapes that a default run has with all classes of values; others have one, as do those of `values.covering`."""
 
 BY_MEANING = "by-meaning"

@@ -48,8 +48,8 @@ A backend may keep the result of a movement as a view, an interpreter around it 
 program may have the number as a literal.
 """
 
-NUMBERS = ("number", "one")
-"""The layouts of elementwise ops in a default run; `values.covering` has the others."""
+OF_ELEMENTWISE = ("number", "one", "row", "stepped", "reversed")
+"""The layouts of elementwise ops in a default run; `values.covering` has the others, too."""
 
 FEW, MANY = 1, 9
 """How often the numbers repeat along the last axis: below and above thresholds of backends."""
@@ -99,7 +99,7 @@ def cases(subject: Subject) -> Iterator[Case]:
         if subject.depth == "smoke":
             dtypes = sorted(dtypes, key=lambda dtype: dtype.name != "float32")[:1]
         for dtype in dtypes:
-            few = NUMBERS if op.elementwise and subject.depth == "default" else LAYOUTS
+            few = OF_ELEMENTWISE if op.elementwise and subject.depth == "default" else LAYOUTS
             for layout in ("one",) if subject.depth == "smoke" else few:
                 if layout == "whole" or not chains.makes(subject, LAYOUTS[layout], dtype.name):
                     continue

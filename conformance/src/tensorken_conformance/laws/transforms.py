@@ -34,18 +34,7 @@ FEW = (4, 7, 12)
 
 VIEWS = ("permute", "flip", "crop", "expand")
 
-VALUES = (
-    "normals",
-    "small-integers",
-    "mixed",
-    "waves",
-    "pulses",
-    "large",
-    "subnormals",
-    "zeros",
-    "infinite",
-    "nan",
-)
+VALUES = tuple("normals small-integers mixed waves pulses large subnormals zeros infinite nan".split())
 """Value classes; the transforms of waves are pulses; the squares of large ones overflow, and their sums do not."""
 
 ROWS = 3

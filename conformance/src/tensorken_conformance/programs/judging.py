@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.case import Failure
 from tensorken_conformance.enclosure import Enclosure, Interval, contains, enclosure_for, interval
 from tensorken_conformance.enclosure.interval import apart
 from tensorken_conformance.numbers.host_arrays import is_float
 from tensorken_conformance.programs.draft import unknown, vague
 from tensorken_conformance.programs.program import Array, Leaf, Program, Step
-from tensorken_conformance.subject import Subject
+from tensorken_conformance.subject import Subject, require_facts
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
@@ -131,11 +130,8 @@ def expected_to_give(number: int, what: str, result: str) -> Iterator[None]:
 
 
 def _read(subject: Subject, x: Tensor, number: int) -> Array:
-    interpreter = x.interpreter
     with expected_to_give(number, "", "values"):
-        shape, dtype = interpreter.shape(x.representation), interpreter.dtype(x.representation)
-        if tuple(shape) != x.shape or dtype is not x.dtype:
-            raise Failure(f"expected {x.dtype} {x.shape}, got {dtype} {tuple(shape)} by shape() and dtype()")
+        require_facts("result", x, x.shape, x.dtype)
         return subject.read(x)
 
 

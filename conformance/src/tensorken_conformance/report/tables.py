@@ -13,14 +13,7 @@ from typing import Any
 from tensorken_conformance.case import Result, Status
 from tensorken_conformance.compilers import totals
 from tensorken_conformance.levels import SYMBOLIC_TOP, TOP, WORST_FIRST, Account, Level
-from tensorken_conformance.report.model import (
-    Report,
-    grouped,
-    results_by_law,
-    stale,
-    titles,
-    written,
-)
+from tensorken_conformance.report.model import Report, grouped, results_by_law, stale, titles, written
 from tensorken_core.language.op import OPS
 
 SHOWN = 3

@@ -28,7 +28,7 @@ COUNTS = {1: 48, 2: 16, 3: 8}
 
 ORDINARY = ("small", "normals")
 
-TRIPLES = ("add", "mul", "where", "lt")
+TRIPLES = ("add", "mul", "where")
 """The ops that meet every three circumstances: programs consist of them, and backends have shortcuts for them."""
 
 TRIPLE_SIZES = ("few", "16", "64", "256", "4096")
