@@ -14,6 +14,7 @@ from tensorken_conformance.case import Case
 from tensorken_conformance.running import bodies
 from tensorken_conformance.running.plan import law_named
 from tensorken_conformance.subject import Subject
+from tensorken_core.errors import BackendError
 from tensorken_core.language.dtypes import float32, float64
 from tensorken_core.language.raw import RawTensor
 from tensorken_numpy.backend import Numpy
@@ -60,6 +61,13 @@ class Simplifying(Delaying):
     def sub(self, a: Any, b: Any) -> Any:
         name, x, y = getattr(b, "made", None) or ("", None, None)
         return y if name == "sub" and x is a else super().sub(a, b)
+
+
+class Refusing(Numpy):
+    """Raises an exception in each difference."""
+
+    def sub(self, a: Any, b: Any) -> Any:
+        raise BackendError("sub: the kernel does not compile")
 
 
 class PoorExp(Numpy):
@@ -119,7 +127,7 @@ def test_a_failure_says_why_the_body_is_wrong(
 def test_contraction_is_measured() -> None:
     found = {
         (kind, dtype): bodies._contracts(Subject(kind(), "examined"), dtype)
-        for kind in (Numpy, Contracting, Simplifying)
+        for kind in (Numpy, Contracting, Simplifying, Refusing)
         for dtype in (float32, float64)
     }
     assert [key for key, contracts in found.items() if contracts] == [(Contracting, float32)]
