@@ -26,6 +26,9 @@ LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 30, 31, 64, 67, 97, 100, 128, 134)
 
 DEEP_LENGTHS = (11, 13, 15, 24, 27, 32, 49, 60, 61, 63, 65, 120, 127, 129, 200, 256, 257)
 
+LONG = (1031, 4096, 4099)
+"""The lengths that are tried with pulses alone, whose transforms have few terms: two primes and a power of two."""
+
 FEW = (4, 7, 12)
 """The lengths that are tried with all values, and as views."""
 
@@ -50,6 +53,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             if op == "fft":
                 yield from [Case(ID, op, dtype.name, str(n), "normals", "inverse") for n in lengths]
             yield from [Case(ID, op, dtype.name, str(n), values) for n in some for values in VALUES[1:]]
+            yield from [Case(ID, op, dtype.name, str(n), "pulses") for n in LONG]
             yield from [Case(ID, op, dtype.name, f"{n}-{view}", "normals") for n in FEW for view in VIEWS]
             yield Case(ID, op, dtype.name, "4-empty", "normals")
 

@@ -20,7 +20,7 @@ SHOWN = 3
 """The number of failures of a law that are shown in full."""
 
 COMMON = 4
-"""From this number of cases on, those that fail with the same exception are shown as one failure."""
+"""From this number of cases on, those that fail by the same cause are shown as one failure."""
 
 LINES = 5
 """The number of lines of a script that are shown."""
@@ -217,10 +217,10 @@ def failures(report: Report, most: int = SHOWN) -> list[Failures]:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One line of code that raised the exception of several cases.
+    """The cause of several cases, such as one line of code that raised their exceptions.
 
     Attributes:
-        says: the class of the exception, and the line.
+        says: the class of the exception, and the line; or another cause.
         results: the cases.
         shown: the case that is shown in full.
     """
@@ -234,7 +234,8 @@ class Cause:
         """The number of cases, the line, and the message if it is the same for all."""
         messages = {result.says for result in self.results}
         message = f": {self.shown.says}" if len(messages) == 1 else ""
-        return f"{len(self.results)} failures by one exception: {self.says}{message}"
+        by = "by one exception: " if " raised by " in self.says else ""
+        return f"{len(self.results)} failures {by}{self.says}{message}"
 
     @property
     def cases(self) -> str:
@@ -245,7 +246,7 @@ class Cause:
 
 
 def causes(report: Report) -> list[Cause]:
-    """The exceptions of COMMON cases or more, the most frequent first."""
+    """The causes of COMMON cases or more, the most frequent first."""
     found = grouped([r for r in report.failures if r.cause], lambda result: result.cause)
     common = [(says, results) for says, results in found.items() if len(results) >= COMMON]
     common.sort(key=lambda pair: -len(pair[1]))

@@ -49,8 +49,9 @@ READS = 20
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each scenario, on operands of each thread and on shared ones; and one result that all threads read."""
-    yield from scenarios.cases("lifetime.threads", subject, ("own", "shared", "read"))
+    """Each scenario, on operands of each thread; on shared ones and with a shared result only if threads may share."""
+    shared = () if subject.capabilities.thread_bound else ("shared", "read")
+    yield from scenarios.cases("lifetime.threads", subject, ("own", *shared))
     if subject.depth != "smoke":
         for dtype in scenarios.dtypes(subject):
             if dtype.kind != "bool":
