@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.case import Case
 from tensorken_conformance.laws.covering import axes
 from tensorken_conformance.layouts import chains
 from tensorken_conformance.numbers.host_arrays import in_dtype, is_float
@@ -144,13 +144,7 @@ def check(subject: Subject, case: Case) -> None:
     of_case = f"{case.op} of {case.dtype} {shapes[0]}, {lies[0]}, and {shapes[1]}, {lies[1]}, {params}"
     for turn, got in call.results(subject, situation):
         expected = _expected(case.op, arrays[turn][0], arrays[turn][1], params)
-        if got.shape != expected.shape or got.dtype != expected.dtype:
-            raise Failure(
-                f"{of_case}: expected {expected.dtype} {expected.shape}, got {got.dtype} {got.shape}"
-            )
-        if (different := got != expected).any():  # zeros of either sign are equal
-            says = exact.describe_difference(got, expected, different)
-            raise Failure(f"{of_case}, {situation}: {says}")
+        exact.same(got, expected, f"{of_case}, {situation}", either_zero=True)
 
 
 def whole(rng: np.random.Generator, dtype: str, shape: Shape, count: int) -> Array:
