@@ -35,9 +35,8 @@ def check_group(group: Group, seed: int = 0) -> int:
             for compiled in (function, tk.jit(function)):
                 got = tk.spread(compiled, group, axis_name="rows")(x[group.rank])
                 wanted = MODES[mode][1](of_all, x)[group.rank]
-                case = Case(
-                    "programs.collectives", name.replace(" ", "-"), "float64", detail=type(group).__name__
-                )
+                op = name.replace(" ", "-")
+                case = Case("programs.collectives", op, "float64", detail=type(group).__name__)
                 agree(case, np.asarray(got), np.asarray(wanted), values)
                 count += 1
     return count

@@ -155,9 +155,8 @@ def cholesky(errors: Errors, x: Interval, x_imag: Interval) -> Pair:
     """The first half of the factor of the real matrix has columns as long; its elements are bounded by the diagonal."""
     n = x.shape[-1]
     real, _ = _hermitian(x, x_imag)
-    longest = np.sqrt(np.maximum(np.diagonal(real.high, 0, -2, -1), 0.0))[..., None] * (
-        1 + 64 * errors.unit(x.dtype)
-    )
+    longest = np.sqrt(np.maximum(np.diagonal(real.high, 0, -2, -1), 0.0))[..., None]
+    longest = longest * (1 + 64 * errors.unit(x.dtype))
     end = np.where(np.tri(n, dtype=bool), np.broadcast_to(longest, x.shape), 0.0)
     return _bounded(end, x, True), _bounded(np.where(np.tri(n, k=-1, dtype=bool), end, 0.0), x, True)
 

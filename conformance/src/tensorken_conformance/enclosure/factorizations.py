@@ -167,9 +167,8 @@ def cofactors(errors: Errors, x: Interval) -> Interval:
     for i in range(n):
         kept = [k for k in range(n) if k != i]
         gap = (lengths + changes)[..., kept].prod(-1) - lengths[..., kept].prod(-1)
-        slack[..., i, :] = (gap * (1.0 + 2.0**-20) + np.abs(y[..., i, :]).max(-1, initial=0.0) * 2.0**-40)[
-            ..., None
-        ]
+        rounded = np.abs(y[..., i, :]).max(-1, initial=0.0) * 2.0**-40
+        slack[..., i, :] = (gap * (1.0 + 2.0**-20) + rounded)[..., None]
     return _around(y, slack if n > 1 else np.zeros(x.shape), finite, x.dtype)
 
 

@@ -121,9 +121,8 @@ def leading_dimension_of_the_crop(original: Step, equation: Equation, operands: 
 
 def _without_gaps(x: Array) -> Array:
     plain = np.empty(x.shape, x.dtype).strides
-    gaps = (
-        x.ndim > 1 and x.size > 0 and list(x.strides) == sorted(x.strides, reverse=True) and x.strides[-1] > 0
-    )
+    in_order = list(x.strides) == sorted(x.strides, reverse=True)
+    gaps = x.ndim > 1 and x.size > 0 and in_order and x.strides[-1] > 0
     return np.lib.stride_tricks.as_strided(x, strides=plain) if gaps and x.strides > plain else x
 
 
@@ -228,13 +227,9 @@ def donation_of_any_argument(original: Compile, program: Program, backend: Numpy
 
     def run_in_argument(xs: Arrays) -> Arrays:
         ys = list(called(xs))
-        for x in xs:
-            if (
-                ys
-                and x is not ys[0]
-                and (x.shape, x.dtype) == (ys[0].shape, ys[0].dtype)
-                and x.flags.writeable
-            ):
+        for x in xs if ys else ():
+            fits = (x.shape, x.dtype) == (ys[0].shape, ys[0].dtype) and x.flags.writeable
+            if fits and x is not ys[0]:
                 x[...] = ys[0]
                 return [x, *ys[1:]]
         return ys

@@ -187,9 +187,8 @@ def _check_fact(subject: Subject, case: Case, fact: Fact, compiled: bool) -> Non
             wanted = np.asarray(fact.call(np, *arrays))
     else:
         wanted = np.array(fact.expected)
-    operands = [
-        put_parts(subject.stack, [x.real, x.imag] if x.dtype.kind == "c" else [x], dtype) for x in arrays
-    ]
+    parts = [[x.real, x.imag] if x.dtype.kind == "c" else [x] for x in arrays]
+    operands = [put_parts(subject.stack, of_one, dtype) for of_one in parts]
     results = {"": fact.call(tk, *operands)}
     if compiled:
         results[" under jit"] = tk.jit(lambda *xs: fact.call(tk, *xs))(*operands)

@@ -158,9 +158,7 @@ def problem(subject: Subject, case: Case) -> Problem:
         turns = math.log(2.0) if name == "exp2" else 0.0  # the angle is rounded
         return Problem([first], results, [abs(y) * turns for _, y in points])
     second = drawn(rng, case.values, name, case.dtype)
-    if (
-        name == "div" and case.values == "far"
-    ):  # the squares of divisors overflow, and quotients are of moderate size
+    if name == "div" and case.values == "far":  # squares of divisors overflow, quotients are of moderate size
         most = {"float32": 110, "float64": 1000}[case.dtype]
         scale = 2.0 ** rng.uniform(-most, most, COUNT)
         first, second = [drawn(rng, "normals", name, case.dtype) * scale.astype(case.dtype) for _ in range(2)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -432,14 +433,9 @@ def effects(subject: Subject, case: Case) -> None:
 
 def _agree(case: Case, values: Array, found: Sequence[str], expected: Sequence[str], when: str) -> None:
     """Raise a Failure unless the effects are the expected ones, in their order."""
-    if list(found) == list(expected):
-        return
-    same = [one == other for one, other in zip(found, expected, strict=False)]
-    place = same.index(False) if False in same else len(same)
-    wanted, got = (
-        repr(lines[place]) if place < len(lines) else "no more effects" for lines in (expected, found)
-    )
-    raise Failure(
-        f"{case.op}, {case.detail}: x = {values.tolist()}: {when}, effect {place + 1}: expected {wanted}, got {got}; "
-        f"{len(expected)} effects expected, {len(found)} found"
-    )
+    for number, (wanted, got) in enumerate(zip_longest(expected, found, fillvalue="no more effects"), 1):
+        if wanted != got:
+            raise Failure(
+                f"{case.op}, {case.detail}: x = {values.tolist()}: {when}, effect {number}: expected {wanted!r}, "
+                f"got {got!r}; {len(expected)} effects expected, {len(found)} found"
+            )

@@ -41,11 +41,8 @@ def pool(subject: Subject, dtype: DType) -> list[bool | int | float]:
         return [True, False]
     if dtype.kind == "int":
         ends = np.iinfo(dtype.name)
-        return list(
-            dict.fromkeys(
-                [wrap_integer(v, dtype) for v in (0, 1, -1, 127, -127, int(ends.min), int(ends.max))]
-            )
-        )
+        edges_of_ints = (0, 1, -1, 127, -127, int(ends.min), int(ends.max))
+        return list(dict.fromkeys([wrap_integer(v, dtype) for v in edges_of_ints]))
     form = FORMATS[dtype.name]
     edges = [
         form.max,

@@ -179,9 +179,8 @@ def check_spectra(subject: Subject, case: Case) -> Measured:
                 raise Failure(f"{name}: expected shape {part.shape}, got {y.shape}")
         rows = [by_rows(y, axes) for y in got]
         exactly = [part.mapped(lambda z: by_rows(z, axes)) for part in parts]
-        return compared(
-            name, arithmetic, rows, exactly, norm.mapped(lambda z: by_rows(z, axes)), roundings, losses
-        )
+        norms = norm.mapped(lambda z: by_rows(z, axes))
+        return compared(name, arithmetic, rows, exactly, norms, roundings, losses)
 
     result = given.result
     if case.shape != "round-trip":

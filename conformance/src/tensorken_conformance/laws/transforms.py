@@ -238,9 +238,8 @@ def compared(
     share = gamma(roundings, arithmetic.unit)
     count = sum(y.shape[-1] for y in got)
     lost = Dyadic.number(Fraction(losses**2 * count) * (2 * arithmetic.loss) ** 2)
-    most = norm.times(share**2 * Fraction(65, 64)) + lost.times(
-        65
-    )  # at least (share * root(norm) + root(lost))**2
+    # at least (share * root(norm) + root(lost))**2
+    most = norm.times(share**2 * Fraction(65, 64)) + lost.times(65)
     wrong = errors.exceeds(most)
     off = np.sqrt(errors.over(norm)) / float(2 * arithmetic.format.unit)
     if wrong.any():

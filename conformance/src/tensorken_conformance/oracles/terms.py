@@ -29,6 +29,7 @@ FLOATS = (
     *("zeros", "infinite", "infinities", "nan"),
 )
 INTS = ("small-integers", "wrapping")
+CLASSES = {"float": FLOATS, "int": INTS}
 
 T = TypeVar("T")
 

@@ -190,10 +190,7 @@ def _again(
     alone = Program((*leaves, Step(step.text, tuple(range(len(leaves))), step.ops)))
     last = len(leaves)
     try:
-        x, y = (
-            _run(subject, alone, subject.stack)[last],
-            _run(subject, alone, enclosure_for(subject.stack))[last],
-        )
+        x, y = [_run(subject, alone, place)[last] for place in (subject.stack, enclosure_for(subject.stack))]
         got = _read(subject, x, last)
     except Wrong as wrong:
         raise Wrong(number, wrong.says) from None
@@ -204,17 +201,15 @@ def _again(
     nothing = still & unknown(may_be)
     op = OPS[step.ops[0]] if len(step.ops) == 1 else None
     if nothing.any() and op is not None and op.elementwise:
-        steps = (
-            Enclosure(subject.capabilities).errors.steps(op.name, x.dtype) if x.dtype.kind == "float" else 0
-        )
+        errors = Enclosure(subject.capabilities).errors
+        steps = errors.steps(op.name, x.dtype) if x.dtype.kind == "float" else 0
         reference = _on_reference(subject, alone)
         tally.referred += int(nothing.sum())
         near = _within(got, reference, steps, op.either_zero) | ~nothing
         if not near.all():
             index = tuple([int(i) for i in np.argwhere(~near)[0]])
-            says = (
-                f"{op.name}: expected {reference[index]}{f' give or take {steps} numbers' if steps else ''}"
-            )
+            margin = f" give or take {steps} numbers" if steps else ""
+            says = f"{op.name}: expected {reference[index]}{margin}"
             raise Wrong(number, f"{says} at {list(index)} as the reference has it, got {got[index]}")
         still = still & ~nothing
     tally.unproven += int(still.sum())

@@ -223,9 +223,8 @@ def elementwise(op: Op, dtypes: list[DType]) -> Writer:
             mixed = kind is dtype and not same and op.arity == 2 and draft.chance(6)
             chosen = draft.choice(dtypes) if mixed else kind
             numbers.insert(0, beside(draft, draft.tensors[numbers[-1]], chosen, op.domain, same))
-        if (
-            op.arity == 2 and kinds[0] is kinds[1] and draft.chance(2)
-        ):  # either operand may be the smaller one
+        # either operand may be the smaller one
+        if op.arity == 2 and kinds[0] is kinds[1] and draft.chance(2):
             numbers.reverse()
         if draft.add(Step(written, tuple(numbers), (op.name,)), wild or draft.chance(12)):
             return True

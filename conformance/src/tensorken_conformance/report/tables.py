@@ -109,10 +109,10 @@ def verdict(report: Report) -> str:
         found = f"{counts.passed:,} cases passed, {counts.expected:,} failed as expected"
     else:
         found = f"all {counts.passed:,} cases passed" if counts.passed else "no case passed"
-    why = {"smoke": "; a smoke run, so the level is preliminary", "deep": "; a deep run"}.get(
-        header.depth, ""
-    )
-    return found + (why if header.complete else "; only a part of the laws was examined")
+    if not header.complete:
+        return f"{found}; only a part of the laws was examined"
+    notes = {"smoke": "; a smoke run, so the level is preliminary", "deep": "; a deep run"}
+    return found + notes.get(header.depth, "")
 
 
 def warnings(report: Report) -> list[str]:
@@ -155,9 +155,8 @@ def outcomes(counts: Account) -> list[tuple[Status, str, int]]:
 def counts(report: Report) -> Table:
     """The number of cases of each status."""
     found = outcomes(report.counts)
-    return table(
-        ["cases", *(name for _, name, _ in found)], [[report.counts.cases, *(n for _, _, n in found)]]
-    )
+    names, numbers = [name for _, name, _ in found], [number for _, _, number in found]
+    return table(["cases", *names], [[report.counts.cases, *numbers]])
 
 
 def ops_and_dtypes(report: Report) -> Table:

@@ -59,10 +59,8 @@ def changes(node: ast.AST) -> Iterator[Change]:
             for i, comparison in enumerate(operators):
                 other = _OPERATORS[type(comparison)]
                 changed = [*operators[:i], other(), *operators[i + 1 :]]
-                yield (
-                    f"{_word(comparison)}-to-{other.__name__}",
-                    functools.partial(with_fields, copy, ops=changed),
-                )
+                name = f"{_word(comparison)}-to-{other.__name__}"
+                yield name, functools.partial(with_fields, copy, ops=changed)
         case ast.UnaryOp(op=ast.USub() | ast.Not() | ast.Invert() as operator, operand=operand):
             yield f"no-{_word(operator)}", lambda: operand
         case ast.Constant(value=bool() as value):

@@ -138,15 +138,13 @@ def check_complex(subject: Subject, case: Case) -> Measured:
         return [part for y in results for part in parts_of(y)]
 
     exact = holomorphic(name, points) if name in HOLOMORPHIC else real(name, points)
-    names = [
-        f"{name}: {part} of the {way}"
-        for way, parts in zip(ways, exact, strict=True)
-        for part in PARTS[: len(parts)]
+    parts_of_ways = [
+        (way, part) for way, parts in zip(ways, exact, strict=True) for part in PARTS[: len(parts)]
     ]
+    names = [f"{name}: {part} of the {way}" for way, part in parts_of_ways]
     bounds, _ = certified(subject, compute, names)
-    for label, within, expected in zip(
-        names, bounds, [part for parts in exact for part in parts], strict=True
-    ):
+    each = [part for parts in exact for part in parts]
+    for label, within, expected in zip(names, bounds, each, strict=True):
         require_exact(label, within, expected, points)
     return measured(bounds)
 

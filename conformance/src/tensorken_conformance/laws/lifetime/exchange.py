@@ -123,9 +123,8 @@ def _tensor(subject: Subject, representation: Any) -> Tensor:
 
 def _numbers(subject: Subject, array: Any) -> Array:
     """The elements of an exported array, copied."""
-    if array.__dlpack_device__()[0] == CPU and "bfloat16" not in str(
-        array.dtype
-    ):  # which numpy does not import
+    on_host = array.__dlpack_device__()[0] == CPU
+    if on_host and "bfloat16" not in str(array.dtype):  # which numpy does not import
         return np.array(np.from_dlpack(array))
     return subject.read(_adopted(subject, array, copy=False))
 
