@@ -44,6 +44,8 @@ class Tinygrad(RawTensor[A]):
     # ---- create, inspect -------------------------------------------------------------------------------------
 
     def new(self, shape: A, data: A, dtype: DType) -> A:
+        if dtype not in TINY:
+            raise NotImplementedError(f"tinygrad: there is no {dtype}")
         return Tensor(np.array(data, dtype.name).reshape(shape), device=self.device)
 
     def full(self, shape: A, value: A, dtype: DType) -> A:
