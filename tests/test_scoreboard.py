@@ -11,9 +11,9 @@ from subprocess import CalledProcessError, CompletedProcess
 
 import pytest
 
-from tensorken_conformance.expectations import parse
+from tensorken_conformance.array_api import PREFIX
+from tensorken_conformance.expectations import FILE
 from tools import scoreboard
-from tools.architecture import code_lines
 from tools.scoreboard import BACKENDS, FIXED, LIBRARIES, PAGE, SHOWN, Library, Score
 from tools.workspace import ROOT
 
@@ -30,21 +30,29 @@ def test_there_are_libraries_and_bugs() -> None:
 
 @pytest.mark.parametrize("library", EXAMPLES, ids=lambda library: library.name)
 def test_an_example_is_short_and_has_a_function_load(library: Library) -> None:
-    [file] = library.sources
-    source = file.read_text("utf-8")
-    assert code_lines(file) <= 250
-    tree = ast.parse(source)
+    tree = ast.parse((library.folder / "__init__.py").read_text("utf-8"))
+    assert scoreboard.lines_in(library.folder) <= 250
     assert ast.get_docstring(tree)
     assert "load" in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
 @pytest.mark.parametrize("library", KNOWN.values(), ids=KNOWN)
 def test_the_parts_of_a_library_exist(library: Library) -> None:
-    assert library.sources
     assert library.requirements
     assert not library.distribution or (ROOT / library.distribution / "pyproject.toml").is_file()
-    for each in parse(library.expectations.read_text("utf-8")) if library.expectations.is_file() else []:
-        assert each.url.startswith("http") or (library.folder / each.url).is_file(), each.place
+    assert bool(library.package) != library.backend.startswith(PREFIX)
+    for _, _, place in scoreboard.expected(library.folder / FILE):
+        assert place.startswith("http") or (library.folder / place).is_file(), place
+
+
+def test_the_package_of_a_backend_is_found_in_its_environment() -> None:
+    places = {
+        name: scoreboard.package(Path(sys.executable), KNOWN[name]) for name in ("mlx", "array_api_strict")
+    }
+    assert places["mlx"] == BACKENDS / "mlx_backend"
+    assert (
+        scoreboard.lines_in(places["mlx"]) > 50 < 200 > scoreboard.lines_in(places["array_api_strict"]) > 20
+    )
 
 
 @pytest.mark.parametrize("script", BUGS, ids=lambda path: f"{path.parent.parent.name}-{path.stem}")

@@ -6,7 +6,7 @@ scripts in `bugs/`, records the results in docs/scoreboard.json, and writes docs
 A library is a folder with
 
 * `requirements.txt`: what pip installs besides Tensorken, and comments with facts: `# apt: PACKAGE` for each package
-  of Debian, `# backend: NAME` and `# distribution: FOLDER` as below;
+  of Debian, and those below;
 * `bugs/`: scripts of at most five statements, besides imports, that use the library alone and fail while it has it.
 
 In `examples/backends/` the folder is also the package NAME_backend of the backend, with
@@ -14,8 +14,9 @@ In `examples/backends/` the folder is also the package NAME_backend of the backe
 * `__init__.py`, whose function `load()` returns the interpreter that users get;
 * `conformance.txt`: the failures that are expected, with a script in `bugs/` or an address of each.
 
-In `examples/libraries/` the backend is another one, which `# backend: NAME` names: that of the array API standard, or
-one of this project's distributions, whose folder `# distribution: FOLDER` names.
+In `examples/libraries/` the backend is another one, which the fact `# backend: NAME` names. If it is not that of the
+array API standard, `# package: MODULE` names the Python package that has it, and `# distribution: FOLDER` the
+distribution of this project with the package, if there is one.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ PATTERNS = 3
 LIMIT = 60
 """Seconds for the script of a bug."""
 
-FACT = re.compile(r"^# (apt|backend|distribution): (.+)$", re.MULTILINE)
+FACT = re.compile(r"^# (apt|backend|package|distribution): (.+)$", re.MULTILINE)
 """A comment with a fact in requirements.txt."""
 
 
@@ -79,57 +80,52 @@ class Library:
         name: in tables and on the command line.
         folder: has `requirements.txt` and `bugs/`.
         backend: the name of its backend for `tensorken conformance run`.
+        package: the Python package that has the backend; empty for the backend of the array API standard.
         says: a sentence about the backend.
-        sources: the Python files of the backend.
-        expectations: the file of expected failures; it need not exist.
-        packages: the packages of Debian that it needs.
-        distribution: the folder of this project's distribution that has the backend; empty if none.
+        debian: the packages of Debian that it needs.
+        distribution: the folder of this project's distribution that has the package; empty if none has.
     """
 
     name: str
     folder: Path
     backend: str
+    package: str
     says: str
-    sources: tuple[Path, ...]
-    expectations: Path
-    packages: tuple[str, ...] = ()
+    debian: tuple[str, ...] = ()
     distribution: str = ""
 
     @staticmethod
     def of_example(folder: Path, facts: Mapping[str, list[str]]) -> Library:
         """The library of a package in examples/backends."""
-        file = folder / "__init__.py"
-        says = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").partition("\n\n")[0]
+        source = (folder / "__init__.py").read_text(encoding="utf-8")
+        says = (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[0]
         return Library(
             name=folder.name.removesuffix("_backend"),
             folder=folder,
             backend=f"{folder.name}:load",
-            says=f"{' '.join(says.split())} It is `{folder.relative_to(ROOT).as_posix()}`.",
-            sources=(file,),
-            expectations=folder / FILE,
-            packages=tuple(facts.get("apt", [])),
+            package=folder.name,
+            says=f"{' '.join(says.split())} It is in `{folder.relative_to(ROOT).as_posix()}`.",
+            debian=tuple(facts.get("apt", [])),
         )
 
     @staticmethod
     def of_other(folder: Path, facts: Mapping[str, list[str]]) -> Library:
         """The library of a folder in examples/libraries."""
-        [backend], [distribution] = facts["backend"], facts.get("distribution", [""])
+        [backend] = facts["backend"]
+        [package], [distribution] = facts.get("package", [""]), facts.get("distribution", [""])
         if distribution:
-            says = (
-                f"Examined through a distribution of this project, `{distribution}`, instead of an example."
-            )
-            [package] = (ROOT / distribution / "src").iterdir()
+            says = f"Examined through a distribution of this project, in `{distribution}`, instead of an example."
+        elif package:
+            says = f"Examined through `{package}`, a package of the community."
         else:
             says = "Examined without a line of code: the backend is that of `tensorken new backend --from array-api`."
-            package = ROOT / "conformance" / "src" / "tensorken_conformance" / Path(TEMPLATE).parent
         return Library(
             name=folder.name,
             folder=folder,
             backend=backend,
+            package=package,
             says=says,
-            sources=tuple(sorted(package.rglob("*.py"))),
-            expectations=package / FILE if distribution else folder / FILE,
-            packages=tuple(facts.get("apt", [])),
+            debian=tuple(facts.get("apt", [])),
             distribution=distribution,
         )
 
@@ -247,7 +243,7 @@ def libraries() -> dict[str, Library]:
 
 def environment(library: Library, folder: Path) -> Path:
     """The Python of an environment with the library, in its newest version, and the kit; made if it does not exist."""
-    lacking = absent(library.packages)
+    lacking = absent(library.debian)
     if lacking:
         print(f"{library.name} needs: apt-get install {' '.join(lacking)}", file=sys.stderr)
     place = folder / library.name
@@ -325,8 +321,25 @@ def versions(python: Path, library: Library) -> dict[str, str]:
     return dict(zip([*wanted, "Python"], done.stdout.split(), strict=True))
 
 
-def score(library: Library, report: Mapping[str, Any], found: dict[str, str], bugs: tuple[Bug, ...]) -> Score:
-    """The results of a report of the kit and of the scripts."""
+def package(python: Path, library: Library) -> Path:
+    """The folder of the package that has the backend."""
+    if not library.package:
+        return ROOT / "conformance" / "src" / "tensorken_conformance" / Path(TEMPLATE).parent
+    code = "import sys; from importlib.util import find_spec; print(find_spec(sys.argv[1]).origin)"
+    command = [str(python), "-c", code, library.package]
+    done = subprocess.run(command, cwd=BACKENDS, capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip()).parent
+
+
+def lines_in(folder: Path) -> int:
+    """The number of lines of code in a package, without the scripts in `bugs/`."""
+    return sum([code_lines(file) for file in folder.rglob("*.py") if file.parent.name != "bugs"])
+
+
+def score(
+    library: Library, folder: Path, report: Mapping[str, Any], found: dict[str, str], bugs: tuple[Bug, ...]
+) -> Score:
+    """The results of a report of the kit and of the scripts; the folder is that of the package."""
     header = report["header"]
     groups: dict[str, Counter[str]] = {}
     for law in report["laws"]:
@@ -335,7 +348,7 @@ def score(library: Library, report: Mapping[str, Any], found: dict[str, str], bu
         library=library.name,
         backend=library.backend,
         says=library.says,
-        lines=sum(map(code_lines, library.sources)),
+        lines=lines_in(folder),
         versions=found,
         level=header["level"],
         depth=header["depth"],
@@ -344,7 +357,7 @@ def score(library: Library, report: Mapping[str, Any], found: dict[str, str], bu
         groups={group: dict(counts) for group, counts in groups.items()},
         failed=failures(report["results"]),
         dtypes=tuple(report["capabilities"]["dtypes"]),
-        expected=tuple(expected(library.expectations)),
+        expected=tuple(expected(folder / FILE)),
         bugs=bugs,
         date=header["date"].partition("T")[0],
         seconds=round(header["seconds"]),
@@ -513,7 +526,8 @@ def examine(library: Library, options: argparse.Namespace) -> Score:
     depth = [] if options.depth == "default" else [f"--{options.depth}"]
     examined(python, library.backend, depth, report, options.seconds)
     bugs = tuple([bug(python, script) for script in library.scripts])
-    return score(library, json.loads(report.read_text(encoding="utf-8")), versions(python, library), bugs)
+    data = json.loads(report.read_text(encoding="utf-8"))
+    return score(library, package(python, library), data, versions(python, library), bugs)
 
 
 def main(arguments: list[str] | None = None) -> int:
