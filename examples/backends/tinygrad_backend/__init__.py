@@ -7,6 +7,7 @@ the addition of another op. The scripts in `bugs/` show why some ops are not tin
 from __future__ import annotations
 
 import threading
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,8 @@ class Tinygrad(RawTensor[A]):
         return Tensor(np.array(data, dtype.name).reshape(shape), device=self.device)
 
     def full(self, shape: A, value: A, dtype: DType) -> A:
-        return self.expand(self.new((1,) * len(shape), [value], dtype), shape)
+        number = uploaded(self, np.array(value, dtype.name).tobytes(), dtype)
+        return number.reshape((1,) * len(shape)).expand(shape)
 
     def shape(self, x: A) -> A:
         return x.shape
@@ -71,6 +73,22 @@ class Tinygrad(RawTensor[A]):
 
     def sqrt(self, x: A) -> A:
         return x.cast(dtypes.float64).sqrt().cast(x.dtype)
+
+    def hypot(self, a: A, b: A) -> A:
+        x, y = [z.cast(dtypes.float64).abs() for z in (a, b)]
+        infinite = (x == float("inf")) | (y == float("inf"))
+        return infinite.where(float("inf"), (x * x + y * y).sqrt()).cast(a.dtype)
+
+    def abs(self, x: A) -> A:
+        if x.dtype == dtypes.float32:
+            return (x.bitcast(dtypes.int32) & 0x7FFFFFFF).bitcast(x.dtype)
+        return (x < 0).where(-x, x)
+
+    def maximum(self, a: A, b: A) -> A:
+        return ((a < b) | (b != b)).where(b, a)
+
+    def minimum(self, a: A, b: A) -> A:
+        return ((b < a) | (b != b)).where(b, a)
 
     def floor(self, x: A) -> A:
         return x.floor()
@@ -181,6 +199,12 @@ class Tinygrad(RawTensor[A]):
             return zeros
         index = indices.reshape([-1 if i == axis else 1 for i in range(x.ndim)]).expand(x.shape)
         return zeros.scatter_reduce(axis, index, x, "sum")
+
+
+@lru_cache(1024)
+def uploaded(backend: Tinygrad, data: bytes, dtype: DType) -> A:
+    """One number on the device, which is uploaded once."""
+    return backend.new((1,), np.frombuffer(data, dtype.name), dtype).realize()
 
 
 VIEWS = ("shape", "dtype", "reshape", "permute", "expand", "flip", "crop", "ravel")
