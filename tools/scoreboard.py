@@ -269,13 +269,13 @@ def absent(packages: Iterable[str]) -> list[str]:
     ]
 
 
-def examined(python: Path, backend: str, options: Iterable[str], report: Path, seconds: float | None) -> None:
-    """Run the kit on a backend; the report goes into a file. After these seconds no case begins."""
+def examined(python: Path, backend: str, options: Iterable[str], report: Path) -> None:
+    """Run the kit on a backend; the report goes into a file."""
     variables = {"TENSORKEN_COMPILERS": "none", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     main = "import sys; from tensorken_cli.command import main; sys.exit(main())"
     command = [str(python), "-c", main, "conformance", "run", backend, *options, "--brief"]
     subprocess.run(
-        [*command, "--budget", str(seconds or 0), "--json", str(report)],
+        [*command, "--json", str(report)],
         cwd=BACKENDS,
         env={**os.environ, **variables, "PYTHONPATH": str(BACKENDS)},
         check=False,  # the report says what failed
@@ -521,10 +521,13 @@ def examine(library: Library, options: argparse.Namespace) -> Score:
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     report = folder / f"{library.name}.json"
-    report.unlink(missing_ok=True)
     python = options.python or environment(library, folder)
-    depth = [] if options.depth == "default" else [f"--{options.depth}"]
-    examined(python, library.backend, depth, report, options.seconds)
+    settings = [] if options.depth == "default" else [f"--{options.depth}"]
+    if options.resume and report.is_file():
+        settings = ["--resume", str(report)]
+    else:
+        report.unlink(missing_ok=True)
+    examined(python, library.backend, [*settings, "--budget", str(options.seconds)], report)
     bugs = tuple([bug(python, script) for script in library.scripts])
     data = json.loads(report.read_text(encoding="utf-8"))
     return score(library, package(python, library), data, versions(python, library), bugs)
@@ -541,7 +544,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--python", type=Path, help="a Python that has the library and the kit; needs one NAME"
     )
-    parser.add_argument("--seconds", type=float, help="begin no case of the kit after these seconds")
+    parser.add_argument(
+        "--seconds", type=float, default=0, help="begin no case of the kit after these seconds"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with runs that ended early, in their environments"
+    )
     parser.add_argument("--depth", choices=("smoke", "default", "deep"), default="smoke")
     parser.add_argument("--page", action="store_true", help="only write the page again")
     options = parser.parse_args(arguments)

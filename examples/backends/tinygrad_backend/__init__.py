@@ -145,6 +145,15 @@ class Tinygrad(RawTensor[A]):
         special = (b == 0) | (b == -1)
         return special.where((b == 0).where(0, -a), a // special.where(1, b))
 
+    def integer_pow(self, a: A, b: A) -> A:
+        square = a.bitcast(UNSIGNED[a.dtype])
+        y = square.const_like(1)
+        for bit in range(8 * a.dtype.itemsize):
+            y = ((b >> bit) & 1 == 1).where(y * square, y)
+            square = square * square
+        inverse = (a.abs() == 1).where((b & 1 == 1).where(a, 1), 0)
+        return (b < 0).where(inverse, y.bitcast(a.dtype))
+
     def shift_left(self, a: A, b: A) -> A:
         return self._shifted("lshift", a, b)
 
