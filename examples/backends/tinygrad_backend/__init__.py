@@ -6,12 +6,13 @@ the addition of another op. The scripts in `bugs/` show why some ops are not tin
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from tinygrad import Tensor, dtypes
+from tinygrad import Tensor, dtypes, helpers
 
 from tensorken_core.host.plugin import Capabilities
 from tensorken_core.language.dtypes import DTYPES, DType, bool_
@@ -27,6 +28,11 @@ UNSIGNED = {dtypes.int32: dtypes.uint32, dtypes.int64: dtypes.uint64}
 
 LOCK = threading.RLock()
 """Held by the thread that runs an op: the caches of tinygrad are not safe for threads."""
+
+helpers._db_connection = sqlite3.connect(
+    helpers.CACHEDB, timeout=60, isolation_level="IMMEDIATE", check_same_thread=False
+)
+helpers._db_connection.execute("PRAGMA synchronous=NORMAL")
 
 A = Any
 
