@@ -1,4 +1,4 @@
-"""A function of `vectorize` that was called with floats computes int64 in float64: it takes int64 for one, as numpy does."""
+"""A function of `vectorize` that was called with floats computes int64 in float64, to which numpy casts it."""
 
 import numpy as np
 from numba import vectorize

@@ -1,4 +1,4 @@
-"""Only the first thread that compiles a kernel can compile others, since the connection to the cache on disk is its own."""
+"""Only the first thread that compiles a kernel can compile others: the connection to the cache on disk is its own."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""A power with one repeated exponent of 0.5 is a square root, as in numpy: of -inf it is NaN, and the standard requires inf."""
+"""A power with one repeated exponent of 0.5 is a square root: of -inf it is NaN, and the standard requires inf."""
 
 import array_api_strict as xp
 

@@ -1,4 +1,4 @@
-"""`sigmoid` of eight numbers below -88.4 is 0; the results are normal numbers down to -87 and subnormal ones to -103."""
+"""`sigmoid` of eight numbers below -88.4 is 0; the results are representable down to -103."""
 
 import torch
 

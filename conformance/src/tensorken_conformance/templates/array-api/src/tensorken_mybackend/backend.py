@@ -9,7 +9,9 @@ from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.raw import RawTensor
 
 STANDARD = [name for name in DTYPES if name not in ("float16", "bfloat16") and hasattr(xp, name)]
-NATIVE = {DTYPES[name]: getattr(xp, name) for name in STANDARD}  # refuses other dtypes, which some libraries have
+NATIVE = {
+    DTYPES[name]: getattr(xp, name) for name in STANDARD
+}  # refuses other dtypes, which some libraries have
 DTYPE_OF = {xp.asarray([], dtype=native).dtype: dtype for dtype, native in NATIVE.items()}
 BITS = {"float32": np.int32, "float64": np.int64, "int32": np.float32, "int64": np.float64}
 NAMES = "sub:subtract mul:multiply div:divide eq:equal exp log sin cos sqrt floor add plain_pow:pow where floor_divide"
