@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
+import subprocess
 import sys
+import venv
 from dataclasses import asdict, replace
 from pathlib import Path
 from subprocess import CalledProcessError, CompletedProcess
@@ -102,7 +105,7 @@ def test_a_library_without_a_level_comes_last() -> None:
     row = next(iter(scoreboard.recorded().values()))
     rows = [replace(row, library="a_b", level=None), replace(row, library="z", level=2)]
     text = scoreboard.page(rows)
-    assert text.index("[z](#z)") < text.index("[a_b](#a-b)")
+    assert text.index("[z](#z)") < text.index("[a_b](#a_b)")
     assert "no level" in text
 
 
@@ -126,8 +129,8 @@ def test_an_environment_has_the_requirements_and_the_distributions_of_a_library(
         commands.append(command)
         return CompletedProcess(command, 0, "installed", "")
 
-    monkeypatch.setattr(scoreboard.venv, "create", lambda place, **options: made.append(place))
-    monkeypatch.setattr(scoreboard.subprocess, "run", run)
+    monkeypatch.setattr(venv, "create", lambda place, **options: made.append(place))
+    monkeypatch.setattr(subprocess, "run", run)
     for library in KNOWN.values():
         commands.clear()
         python = scoreboard.environment(library, tmp_path)
@@ -144,10 +147,10 @@ def test_packages_that_are_not_installed_are_named(monkeypatch: pytest.MonkeyPat
     def run(command: list[str], **options: object) -> CompletedProcess[str]:
         return CompletedProcess(command, 0, "installed" if command[-1] == "clang" else "", "")
 
-    monkeypatch.setattr(scoreboard.subprocess, "run", run)
-    monkeypatch.setattr(scoreboard.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     assert scoreboard.absent(["clang", "pocl-opencl-icd"]) == ["pocl-opencl-icd"]
-    monkeypatch.setattr(scoreboard.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     assert scoreboard.absent(["clang", "pocl-opencl-icd"]) == []
 
 

@@ -446,7 +446,7 @@ that are not declared unsupported."""
 def _row(row: Score) -> str:
     run = f"{row.date}, {row.depth}{', not all cases' if row.partial else ''}"
     texts = (
-        f"[{row.library}](#{row.library.replace('_', '-')})",
+        f"[{row.library}](#{row.library})",
         row.short,
         row.lines,
         len(row.dtypes),
