@@ -103,13 +103,13 @@ class Tinygrad(RawTensor[A]):
         return a + b
 
     def sub(self, a: A, b: A) -> A:
-        return a - b
+        return a - _other(a, b)
 
     def mul(self, a: A, b: A) -> A:
         return a * b
 
     def div(self, a: A, b: A) -> A:
-        return (a.cast(dtypes.float64) / b.cast(dtypes.float64)).cast(a.dtype)
+        return (a.cast(dtypes.float64) / _other(a, b).cast(dtypes.float64)).cast(a.dtype)
 
     def eq(self, a: A, b: A) -> A:
         return a == b
@@ -224,6 +224,11 @@ def uploaded(backend: Tinygrad, data: bytes, dtype: DType) -> A:
 
 VIEWS = ("shape", "dtype", "reshape", "permute", "expand", "flip", "crop", "ravel")
 """The methods that compute nothing, or read values."""
+
+
+def _other(a: A, b: A) -> A:
+    """b, or a copy of it if tinygrad sees that a is the same: x - x would be 0, and x / x 1, for infinities and NaN too."""
+    return b.clone().realize() if a.uop is b.uop else b
 
 
 def _in_float64(name: str) -> A:
