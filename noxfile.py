@@ -177,7 +177,7 @@ def nightly(session: nox.Session, part: str) -> None:
     sweep: every public function with every dtype in every mode, compared with docs/sweep.md
     gpu-kernels: the tests of the wgpu backend and the kit, with the kernels for GPUs on any adapter
     large: functions of positions, counts and sums of more than 2**31 elements, one at a time, each in 16 GB
-    scoreboard: the kit on the libraries of examples/backends, each in its environment; arguments are their names
+    scoreboard: the kit on the libraries of the scoreboard, each in its environment; arguments are their names
     site: the pages of the documentation in a browser, and their links to other sites; arguments are pages
     selftest: the kit's seeded faults with 20 seeds, which examine all cases of correct backends, and all its mutants
     mutants: faults generated from the day's seed, in each target, and the share of them that the kit finds

@@ -90,6 +90,15 @@ def test_expected_failures_that_pass_fail():
     assert "is declared unsupported" in problems[0]
 
 
+def test_drawn_cases_may_pass_or_be_missing():
+    expected = parse("~values.c*/* | a | http://b.c | 2027-01-31\n~errors.*/* | a | http://b.c | 2027-01-31")
+    passed = Result(CAST.case, "passed", 2)
+    results, problems = apply(expected, [CAST], today=TODAY)
+    assert ([result.status for result in results], problems) == (["expected failure"], [])
+    results, problems = apply(expected, [passed, FLIP], today=TODAY)
+    assert ([result.status for result in results], problems) == (["passed", "passed"], [])
+
+
 def test_an_id_that_matches_no_case_is_a_problem():
     results, problems = apply(parse(LINE), [FLIP], today=TODAY)
     assert results == [FLIP]

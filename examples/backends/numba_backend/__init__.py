@@ -1,11 +1,13 @@
 """A backend on numba: each op is a Python function of numbers, or a loop, that numba compiles for its dtypes.
 
-Arrays of numpy hold the values; numpy makes the views, and computes nothing.
+Arrays of numpy hold the values; numpy makes the views, and computes nothing. The script in `bugs/` shows why there is a
+universal function for each combination of dtypes.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from tensorken_core.rewriting.fuse import Fuse
 
 NAMES = ("bool", "int32", "int64", "float32", "float64")
 """numba has the other integers too, but each function takes a second to compile for a dtype."""
+NATIVE = {DTYPES[name]: np.dtype(name) for name in NAMES}
 BITS = {"float32": "int32", "float64": "int64", "int32": "float32", "int64": "float64"}
 A = Any
 
@@ -30,10 +33,10 @@ class Numba(RawTensor[A]):
     # ---- create, inspect -------------------------------------------------------------------------------------
 
     def new(self, shape: A, data: A, dtype: DType) -> A:
-        return np.array(data, dtype.name).reshape(shape)
+        return np.array(data, NATIVE[dtype]).reshape(shape)
 
     def full(self, shape: A, value: A, dtype: DType) -> A:
-        return np.broadcast_to(np.array(value, dtype.name), shape)
+        return np.broadcast_to(np.array(value, NATIVE[dtype]), shape)
 
     def shape(self, x: A) -> A:
         return x.shape
@@ -55,11 +58,11 @@ class Numba(RawTensor[A]):
 
     def cast(self, x: A, dtype: DType) -> A:
         if dtype is bool_:
-            return IS_TRUE(x)
+            return _quiet(IS_TRUE, x)
         if dtype.kind != "int" or x.dtype.kind != "f":
-            return _quiet(x.astype, dtype.name)
+            return _quiet(x.astype, NATIVE[dtype])
         limits = np.iinfo(dtype.name)
-        return _quiet(SATURATED, x, limits.min, limits.max).astype(dtype.name)
+        return _quiet(SATURATED, x, limits.min, limits.max).astype(NATIVE[dtype])
 
     def to_bits(self, x: A) -> A:
         return np.ascontiguousarray(x).view(BITS[x.dtype.name]).reshape(x.shape)
@@ -67,7 +70,7 @@ class Numba(RawTensor[A]):
     from_bits = to_bits
 
     def floor_divide(self, a: A, b: A) -> A:
-        return INT_QUOTIENT(a, b).astype(a.dtype)
+        return _quiet(INT_QUOTIENT, a, b).astype(a.dtype)
 
     # ---- reduce ----------------------------------------------------------------------------------------------
 
@@ -100,7 +103,7 @@ class Numba(RawTensor[A]):
         return np.pad(x, pads) if pads else x
 
     def crop(self, x: A, limits: A) -> A:
-        return x[tuple([slice(*pair) for pair in limits])]
+        return x[(*[slice(*pair) for pair in limits], ...)]
 
     def gather(self, x: A, indices: A, axis: int) -> A:
         y = np.empty((*x.shape[:axis], len(indices), *x.shape[axis + 1 :]), x.dtype)
@@ -159,18 +162,18 @@ SHIFTS: dict[str, A] = {
 
 
 def _op(name: str, function: A) -> A:
-    ufunc = vectorize(cache=True)(function)
+    ufunc = cache(lambda *dtypes: vectorize(cache=True)(function))
 
     def call(self: Numba, *operands: A) -> A:
         dtype = np.dtype(bool) if name in ("eq", "lt") else operands[-1].dtype
-        return _quiet(ufunc, *operands).astype(dtype, copy=False)
+        return _quiet(ufunc(*[x.dtype for x in operands]), *operands).astype(dtype, copy=False)
 
     return call
 
 
 def _shift(function: A) -> A:
     ufunc = vectorize(cache=True)(function)
-    return lambda self, a, b: ufunc(a.view(f"u{a.itemsize}"), b, 8 * a.itemsize).astype(a.dtype)
+    return lambda self, a, b: _quiet(ufunc, a.view(f"u{a.itemsize}"), b, 8 * a.itemsize).astype(a.dtype)
 
 
 def _quiet(function: A, *args: A) -> A:

@@ -7,6 +7,7 @@ The script in `bugs/` shows why `exp` is not pocl's own function.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
@@ -113,7 +114,8 @@ class OpenCL(RawTensor[Array]):
                 long i = get_global_id(0);
                 if (i < items) {{ {body} }}
             }}"""
-        return cl.Program(self.context, source).build(OPTIONS).run
+        with warnings.catch_warnings(action="ignore", category=cl.CompilerWarning):  # remarks of the compiler
+            return cl.Program(self.context, source).build(OPTIONS).run
 
     def _launch(self, items: int, params: str, body: str, dtype: DType, *args: Any) -> None:
         """Run the body for each i below the number of items; T in it is the type of the dtype."""

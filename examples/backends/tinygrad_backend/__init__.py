@@ -6,11 +6,13 @@ the addition of another op. The scripts in `bugs/` show why some ops are not tin
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from tinygrad import Tensor, dtypes
+from tinygrad import Tensor, dtypes, helpers
 
 from tensorken_core.host.plugin import Capabilities
 from tensorken_core.language.dtypes import DTYPES, DType, bool_
@@ -26,6 +28,11 @@ UNSIGNED = {dtypes.int32: dtypes.uint32, dtypes.int64: dtypes.uint64}
 
 LOCK = threading.RLock()
 """Held by the thread that runs an op: the caches of tinygrad are not safe for threads."""
+
+helpers._db_connection = sqlite3.connect(
+    helpers.CACHEDB, timeout=60, isolation_level="IMMEDIATE", check_same_thread=False
+)
+helpers._db_connection.execute("PRAGMA synchronous=NORMAL")
 
 A = Any
 
@@ -44,10 +51,13 @@ class Tinygrad(RawTensor[A]):
     # ---- create, inspect -------------------------------------------------------------------------------------
 
     def new(self, shape: A, data: A, dtype: DType) -> A:
+        if dtype not in TINY:
+            raise NotImplementedError(f"tinygrad: there is no {dtype}")
         return Tensor(np.array(data, dtype.name).reshape(shape), device=self.device)
 
     def full(self, shape: A, value: A, dtype: DType) -> A:
-        return self.expand(self.new((1,) * len(shape), [value], dtype), shape)
+        number = uploaded(self, np.array(value, dtype.name).tobytes(), dtype)
+        return number.reshape((1,) * len(shape)).expand(shape)
 
     def shape(self, x: A) -> A:
         return x.shape
@@ -70,6 +80,22 @@ class Tinygrad(RawTensor[A]):
     def sqrt(self, x: A) -> A:
         return x.cast(dtypes.float64).sqrt().cast(x.dtype)
 
+    def hypot(self, a: A, b: A) -> A:
+        x, y = [z.cast(dtypes.float64).abs() for z in (a, b)]
+        infinite = (x == float("inf")) | (y == float("inf"))
+        return infinite.where(float("inf"), (x * x + y * y).sqrt()).cast(a.dtype)
+
+    def abs(self, x: A) -> A:
+        if x.dtype == dtypes.float32:
+            return (x.bitcast(dtypes.int32) & 0x7FFFFFFF).bitcast(x.dtype)
+        return (x < 0).where(-x, x)
+
+    def maximum(self, a: A, b: A) -> A:
+        return ((a < b) | (b != b)).where(b, a)
+
+    def minimum(self, a: A, b: A) -> A:
+        return ((b < a) | (b != b)).where(b, a)
+
     def floor(self, x: A) -> A:
         return x.floor()
 
@@ -77,13 +103,13 @@ class Tinygrad(RawTensor[A]):
         return a + b
 
     def sub(self, a: A, b: A) -> A:
-        return a - b
+        return a - _other(a, b)
 
     def mul(self, a: A, b: A) -> A:
         return a * b
 
     def div(self, a: A, b: A) -> A:
-        return (a.cast(dtypes.float64) / b.cast(dtypes.float64)).cast(a.dtype)
+        return (a.cast(dtypes.float64) / _other(a, b).cast(dtypes.float64)).cast(a.dtype)
 
     def eq(self, a: A, b: A) -> A:
         return a == b
@@ -124,6 +150,15 @@ class Tinygrad(RawTensor[A]):
     def floor_divide(self, a: A, b: A) -> A:
         special = (b == 0) | (b == -1)
         return special.where((b == 0).where(0, -a), a // special.where(1, b))
+
+    def integer_pow(self, a: A, b: A) -> A:
+        square = a.bitcast(UNSIGNED[a.dtype])
+        y = square.const_like(1)
+        for bit in range(8 * a.dtype.itemsize):
+            y = ((b >> bit) & 1 == 1).where(y * square, y)
+            square = square * square
+        inverse = (a.abs() == 1).where((b & 1 == 1).where(a, 1), 0)
+        return (b < 0).where(inverse, y.bitcast(a.dtype))
 
     def shift_left(self, a: A, b: A) -> A:
         return self._shifted("lshift", a, b)
@@ -181,8 +216,19 @@ class Tinygrad(RawTensor[A]):
         return zeros.scatter_reduce(axis, index, x, "sum")
 
 
+@lru_cache(1024)
+def uploaded(backend: Tinygrad, data: bytes, dtype: DType) -> A:
+    """One number on the device, which is uploaded once."""
+    return backend.new((1,), np.frombuffer(data, dtype.name), dtype).realize()
+
+
 VIEWS = ("shape", "dtype", "reshape", "permute", "expand", "flip", "crop", "ravel")
 """The methods that compute nothing, or read values."""
+
+
+def _other(a: A, b: A) -> A:
+    """b, or a copy of it where a is the same: tinygrad takes x - x for 0 and x / x for 1, of infinities and NaN too."""
+    return b.clone().realize() if a.uop is b.uop else b
 
 
 def _in_float64(name: str) -> A:

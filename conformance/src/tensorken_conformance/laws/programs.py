@@ -16,7 +16,14 @@ from tensorken_conformance.programs.offers import counted, required
 from tensorken_conformance.programs.program import Program
 from tensorken_conformance.programs.reducing import reduced
 from tensorken_conformance.programs.stateful import run_lifetimes
-from tensorken_conformance.programs.writing import Write, write, write_moved, write_short, write_special
+from tensorken_conformance.programs.writing import (
+    Write,
+    write,
+    write_each,
+    write_moved,
+    write_short,
+    write_special,
+)
 from tensorken_conformance.subject import Depth, Subject
 
 PROVEN = 0.5
@@ -31,6 +38,8 @@ PINNED: Counts = {"smoke": (0, 0), "default": (5, 12), "deep": (25, 14)}
 COMPILED: Counts = {"smoke": (1, 3), "default": (12, 25), "deep": (60, 30)}
 SHORT: Counts = {"smoke": (1, 6), "default": (4, 40), "deep": (30, 60)}
 """Programs of one to four steps, which compilers of few ops support."""
+EACH: Counts = {"smoke": (5, 25), "default": (12, 60), "deep": (60, 60)}
+"""Each op of the table in turn, alone in its program."""
 SPECIAL: Counts = {"smoke": (1, 6), "default": (4, 60), "deep": (30, 60)}
 """Elementwise ops of infinities, NaN and the largest numbers."""
 LOWERED: Counts = {"smoke": (1, 3), "default": (8, 20), "deep": (60, 25)}
@@ -45,6 +54,7 @@ KINDS: dict[str, dict[str, tuple[Counts, Write]]] = {
     "programs.compiled": {
         "drawn": (COMPILED, write),
         "short": (SHORT, write_short),
+        "each": (EACH, write_each),
         "special": (SPECIAL, write_special),
     },
     "programs.lowered": {"drawn": (LOWERED, write), "moved": (MOVED, write_moved)},

@@ -57,6 +57,15 @@ def write_short(draw: Draw, capabilities: Capabilities, number: int = 0) -> Prog
     return _written(draw, capabilities, required if required and number % 2 else _writers(supported), 1, 4)
 
 
+def write_each(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
+    """A program of one op, or of none if its operands could not be drawn; consecutive numbers go through all ops."""
+    draft, supported = Draft(draw, capabilities), _supported(capabilities)
+    ops = [(op, on) for op in OPS.values() if op.samples and (on := _dtypes_of(op, supported))]
+    writer = _writer_of(*ops[number % len(ops)])
+    any(writer(draft) for _ in range(4))
+    return draft.program
+
+
 def _written(
     draw: Draw, capabilities: Capabilities, writers: Sequence[Writer], least: int, choices: int
 ) -> Program:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
+from tensorken_conformance.laws import sampled
 from tensorken_conformance.layouts.shapes import class_of
 from tensorken_conformance.operands import pools, samples
 from tensorken_conformance.subject import Array, Depth, Subject
@@ -104,8 +105,11 @@ def _flush() -> None:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each op in each dtype, on its samples, and on operands of all kinds if it is elementwise."""
-    return samples.cases("errors.silent", subject)
+    """Each op in each dtype, on its samples, and on operands of all kinds if it is elementwise.
+
+    The smoke run has not the longest bodies.
+    """
+    return sampled.cases("errors.silent", subject)
 
 
 @law("errors.silent", cases, level=4)

@@ -20,6 +20,7 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
+from tensorken_conformance.laws import sampled
 from tensorken_conformance.laws.fresh_process import json_of
 from tensorken_conformance.operands import samples
 from tensorken_conformance.subject import Subject
@@ -238,8 +239,11 @@ def operand(subject: Subject) -> Tensor:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each op in each dtype, each use, and loading in a new process, which a smoke run leaves out."""
-    yield from samples.cases(ID, subject)
+    """Each op in each dtype, each use, and loading in a new process.
+
+    A smoke run leaves out loading and the longest bodies.
+    """
+    yield from sampled.cases(ID, subject)
     if any(dtype.kind == "float" for dtype in subject.dtypes()):
         yield from [Case(ID, use) for use in USES]
     if subject.depth != "smoke" and subject.is_selectable:

@@ -9,7 +9,10 @@ from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.raw import RawTensor
 
 STANDARD = [name for name in DTYPES if name not in ("float16", "bfloat16") and hasattr(xp, name)]
-DTYPE_OF = {xp.asarray([], dtype=getattr(xp, name)).dtype: DTYPES[name] for name in STANDARD}
+NATIVE = {
+    DTYPES[name]: getattr(xp, name) for name in STANDARD
+}  # refuses other dtypes, which some libraries have
+DTYPE_OF = {xp.asarray([], dtype=native).dtype: dtype for dtype, native in NATIVE.items()}
 BITS = {"float32": np.int32, "float64": np.int64, "int32": np.float32, "int64": np.float64}
 NAMES = "sub:subtract mul:multiply div:divide eq:equal exp log sin cos sqrt floor add plain_pow:pow where floor_divide"
 A = Any
@@ -20,8 +23,9 @@ class Mybackend(RawTensor[Any]):
     """The required ops by functions of the standard or of numpy; `pow` avoids the library's square root for 0.5."""
 
     capabilities = Capabilities(dtypes=tuple(map(str, DTYPE_OF.values())), shares_memory=True)
-    def new(self, shape: A, data: A, dtype: A) -> A: return xp.asarray(np.array(data, dtype.name).reshape(shape))
-    def full(self, shape: A, value: A, dtype: A) -> A: return xp.full(shape, value, dtype=getattr(xp, dtype.name))
+    def new(self, shape: A, data: A, dtype: A) -> A:
+        return xp.asarray(np.array(data, dtype.name).reshape(shape), dtype=NATIVE[dtype])
+    def full(self, shape: A, value: A, dtype: A) -> A: return xp.full(shape, value, dtype=NATIVE[dtype])
     def shape(self, x: A) -> A: return x.shape
     def dtype(self, x: A) -> A: return DTYPE_OF[x.dtype]
     def ravel(self, x: A) -> A: return np.array(x).reshape(-1)
@@ -45,7 +49,7 @@ class Mybackend(RawTensor[Any]):
         return xp.where((b >= 0) & (b < bits), y, xp.zeros_like(y))
     def cast(self, x: A, dtype: A) -> A:
         if dtype.kind != "int" or not xp.isdtype(x.dtype, "real floating"):
-            return xp.astype(x, getattr(xp, dtype.name))
+            return xp.astype(x, NATIVE[dtype])
         y, low, high = np.array(x), np.iinfo(dtype.name).min, np.iinfo(dtype.name).max  # saturates at the limits
         inside = np.where((y >= low) & (y < high), y, 0).astype(dtype.name)  # NaN gives 0
         return xp.asarray(np.where(y >= high, high, np.where(y < low, low, inside)))
