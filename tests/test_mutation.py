@@ -176,7 +176,7 @@ def test_half_of_all_mutants_are_held_out_and_leave_no_trace(tmp_path: Path) -> 
     assert 0.45 < len(held) / len(mutants) < 0.55
     journal = Journal(tmp_path / "journal")
     for mutant in random.Random(0).sample(held, 20):
-        entry = Entry.of(Outcome(mutant, "found", "law/op", "says", 3, 1.5), "before -> after")
+        entry = Entry.of(mutant, Outcome("found", "law/op", "says", 3, 1.5), "before -> after")
         journal.add(entry)
         assert str(entry) == "held out"
         for part in (mutant.module, mutant.function, mutant.kind, "law/op", "says", "before"):
@@ -185,7 +185,7 @@ def test_half_of_all_mutants_are_held_out_and_leave_no_trace(tmp_path: Path) -> 
 
 def test_a_journal_goes_on(tmp_path: Path) -> None:
     shown = [mutant for mutant in ALL if not mutant.is_held_out][:5]
-    entries = [Entry.of(Outcome(mutant, "missed", "", "says", 7, 2.0), "change") for mutant in shown]
+    entries = [Entry.of(mutant, Outcome("missed", "", "says", 7, 2.0), "change") for mutant in shown]
     for entry in entries:
         Journal(tmp_path / "journal").add(entry)
     assert list(Journal(tmp_path / "journal").entries.values()) == entries

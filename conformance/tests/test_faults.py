@@ -22,7 +22,7 @@ FAMILIES = {
     *("staleness", "failing", "chance", "rules", "programs", "hosting", "symbols", "printing", "ties"),
     *("layouts", "views", "overlapping", "extents", "recompiling", "signs", "closures", "loops", "compilers"),
     *("convolutions", "lowering", "exchanging", "globals", "collectives", "effects"),
-    *("complex", "transforms", "products"),
+    *("complex", "transforms", "products", "circumstances"),
 }
 
 DEADLY = {

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +22,9 @@ from conformance.tests.examining import failed_cases, faulty_backend, run_law
 from tensorken_conformance.laws.errors import silent
 from tensorken_conformance.laws.lifetime import calls, global_state, growth, memory
 from tensorken_conformance.subject import Depth, Subject
+from tensorken_core.language.op import Op, run
 from tensorken_core.language.raw import RawTensor
+from tensorken_core.rewriting.wrapper import Wrapper
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 
@@ -355,6 +357,53 @@ def test_an_exception_in_a_thread_is_a_failure() -> None:
     )
     messages = {result.says for result in results if result.status == "failed"}
     assert messages == {"RuntimeError in one of 4 threads: only in the main thread"}
+
+
+class BoundToThreads(Wrapper[Any]):
+    """Numpy, whose values only the thread that made them can use."""
+
+    def __init__(self, declares: bool) -> None:
+        super().__init__(Numpy())
+        self.capabilities = replace(Numpy.capabilities, thread_bound=declares)
+
+    def wrap(self, value: Any) -> Any:
+        return threading.get_ident(), value
+
+    def value(self, x: Any) -> Any:
+        if x[0] != threading.get_ident():
+            raise RuntimeError("a value of another thread")
+        return x[1]
+
+    def interpret(self, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        if not self.raw.has(op):
+            return super().interpret(op, operands, params)
+        result = run(self.raw, op, [self.value(x) for x in operands], params)
+        return self.wrap(result) if op.results == 1 else tuple([self.wrap(y) for y in result])
+
+    def new(self, shape: Any, data: Any, dtype: Any) -> Any:
+        return self.wrap(self.raw.new(shape, data, dtype))
+
+    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
+        return self.wrap(self.raw.full(shape, value, dtype))
+
+    def shape(self, x: Any) -> Any:
+        return self.raw.shape(x[1])
+
+    def dtype(self, x: Any) -> Any:
+        return self.raw.dtype(x[1])
+
+
+@pytest.mark.parametrize("declares", [True, False])
+def test_values_that_are_bound_to_threads_stay_in_them_if_that_is_declared(declares: bool) -> None:
+    ops = ("elementwise", "compiled", "derivative", "programs")
+    results = run_law(
+        BoundToThreads(declares),
+        "lifetime.threads",
+        where=lambda case: case.op in ops and case.dtype == "float32",
+    )
+    failed = {result.case.detail for result in results if result.status == "failed"}
+    assert not failed if declares else failed >= {"shared", "read"}
+    assert {result.case.op for result in results} == set(ops)
 
 
 # ---- repeats -----------------------------------------------------------------------------------------------

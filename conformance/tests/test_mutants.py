@@ -14,7 +14,7 @@ import tensorken_conformance.laws  # noqa: F401, importing it registers the laws
 import tensorken_reference
 from tensorken_conformance.backends.correct import CORRECT
 from tensorken_conformance.case import Case
-from tensorken_conformance.selftest import mutants, proof, recording, trials
+from tensorken_conformance.selftest import hunting, mutants, proof, trials
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import float32
 from tensorken_reference import rounding, rows
@@ -134,9 +134,9 @@ def test_candidates_start_with_cases_that_reach_the_mutant_and_alternate_groups(
         "values.arrangement/sort/float32/small/ordinary",
         "values.extrema/max/float32/small/ordinary",
     ]
-    monkeypatch.setattr(recording, "_CASES", list(map(Case.parse, texts)))
-    monkeypatch.setattr(recording, "_REACHED", {"rows.largest": {("values.extrema", "max")}})
-    candidates = recording.candidates("rows.largest:max-to-min-1", lambda case: None)
+    monkeypatch.setattr(hunting, "_CASES", list(map(Case.parse, texts)))
+    monkeypatch.setattr(hunting, "_REACHED", {"rows.largest": {("values.extrema", "max")}})
+    candidates = hunting.candidates("rows.largest:max-to-min-1", lambda case: None)
     assert candidates == [texts[4], texts[0], texts[2], texts[1]]
 
 

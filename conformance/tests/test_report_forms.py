@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
@@ -296,6 +297,14 @@ def test_failures_with_one_exception_are_one_failure_in_every_form() -> None:
     assert of_one_op.title == f"6 failures by one exception: {CAUSE}: TypeError: no exp"
     page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
     assert f"```text\n{of_one_op.title}\n  {of_one_op.cases}\n```" in page
+
+
+def test_failures_by_one_inaccurate_op_are_one_failure() -> None:
+    results = [replace(one, cause="with exp, which is inaccurate itself") for one in WITH_A_CAUSE]
+    [cause] = tables.causes(report(results))
+    assert cause.title == "16 failures with exp, which is inaccurate itself"
+    assert cause.title in to_text(report(results))
+    assert cause.title in Page(to_page(report(results))).text
 
 
 def test_markdown_escapes_text_and_its_tables_are_regular() -> None:

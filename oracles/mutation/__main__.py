@@ -88,7 +88,7 @@ def examine(
         if time.monotonic() > last:
             return None
         change = difference(mutant, target.files()[mutant.module].read_text("utf-8"))
-        return Entry.of(judge.outcome(mutant), change)
+        return Entry.of(mutant, judge.outcome(mutant), change)
 
     with ThreadPoolExecutor(processes) as pool:
         for found in pool.map(entry, rest):

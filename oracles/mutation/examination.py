@@ -1,7 +1,7 @@
 """Examination: run the kit on a backend in this process until a case fails.
 
-`python -m oracles.mutation.examination BACKEND DEPTH SEED SECONDS` prints a line of JSON for each case that starts, and
-one for the end.  It ends after so many seconds of computing time.
+`python -m oracles.mutation.examination BACKEND DEPTH SEED SECONDS [LAW]` prints a line of JSON for each case that
+starts, and one for the end.  It begins with a law, and ends after so many seconds of computing time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ MEMORY = 8 << 30
 """The bytes of address space that a mutant may take."""
 
 
-def examine(backend: str, depth: Depth, seed: int, results: IO[str]) -> None:
-    """Examine the cases in the kit's order, and print the first that fails."""
+def examine(backend: str, depth: Depth, seed: int, first: str, results: IO[str]) -> None:
+    """Examine the cases in the kit's order, but those of one law first, and print the first that fails."""
 
     def tell(**message: Any) -> None:
         results.write(json.dumps(message) + "\n")
@@ -38,7 +38,7 @@ def examine(backend: str, depth: Depth, seed: int, results: IO[str]) -> None:
     except Exception as error:  # noqa: BLE001, whatever a mutant raises is a result
         tell(refused=f"{type(error).__name__}: {error}"[:300])
         return
-    for law in plan.laws:
+    for law in sorted(plan.laws, key=lambda law: law.id != first):
         try:
             cases = plan.cases(law)
         except Exception as error:  # noqa: BLE001, whatever a mutant raises is a result
@@ -66,12 +66,12 @@ def limit(seconds: int) -> None:
 
 def main(arguments: list[str]) -> None:
     """Examine, and leave at once: a mutant may have left threads behind."""
-    backend, depth, seed, seconds = arguments
+    backend, depth, seed, seconds, *first = arguments
     results = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
     limit(int(seconds))
     assert depth in ("smoke", "default", "deep")
-    examine(backend, depth, int(seed), results)
+    examine(backend, depth, int(seed), "".join(first), results)
     os._exit(0)
 
 

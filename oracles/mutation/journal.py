@@ -7,42 +7,30 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from oracles.mutation.outcomes import Outcome
+from oracles.mutation.sites import Mutant
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """An outcome in the journal.
+class Entry(Outcome):
+    """An outcome in the journal; of a mutant that is held out it has the kind alone.
 
     Attributes:
         key: the id of the mutant; of one that is held out a digest.
         held_out: whether it is.
-        kind: the kind of the outcome.
-        case: the case that found it; empty for one that is held out, like the rest.
-        says: its message, or the difference.
-        cases: the number of cases that were examined.
-        seconds: the computing time.
         change: the changed line, before and after.
     """
 
-    key: str
-    held_out: bool
-    kind: str
-    case: str = ""
-    says: str = ""
-    cases: int = 0
-    seconds: float = 0.0
+    key: str = ""
+    held_out: bool = False
     change: str = ""
 
     @staticmethod
-    def of(outcome: Outcome, change: str) -> Entry:
-        """The entry of an outcome; of a mutant that is held out it has the kind alone."""
-        mutant = outcome.mutant
+    def of(mutant: Mutant, outcome: Outcome, change: str) -> Entry:
+        """The entry of the outcome of a mutant."""
         if mutant.is_held_out:
-            return Entry(mutant.key, True, outcome.kind)
-        seconds = round(outcome.seconds, 2)
-        return Entry(
-            mutant.key, False, outcome.kind, outcome.case, outcome.says, outcome.cases, seconds, change
-        )
+            return Entry(outcome.kind, key=mutant.key, held_out=True)
+        facts = asdict(outcome) | {"seconds": round(outcome.seconds, 2)}
+        return Entry(**facts, key=mutant.key, change=change)
 
     def __str__(self) -> str:
         if self.held_out:

@@ -65,7 +65,6 @@ class Outcome:
         seconds: the computing time.
     """
 
-    mutant: Mutant
     kind: Kind
     case: str = ""
     says: str = ""
@@ -110,6 +109,9 @@ class Rate:
 class Judge:
     """Examines mutants of a target: first by the kit, then those that it misses by comparison with the original.
 
+    At another depth than smoke, which takes long where no case fails, a smoke run comes first: the law that finds the
+    mutant there begins; a mutant that passes is compared first, and examined only if there is a difference.
+
     The constructor examines the original, unless the folder has its results.
 
     Args:
@@ -136,7 +138,7 @@ class Judge:
 
     def _original(self) -> tuple[float, int, float]:
         """The computing time of the kit, the number of its cases, and the computing time of the comparison."""
-        ended = self._examine(None, LONGEST)
+        ended = self._examine(None, LONGEST, self.depth)
         if ended.last.get("found") != "":
             raise FaultyError(f"the original fails: {ended.last or ended.errors}")
         arguments = [self.target.backend, str(self._seed), str(self.target.largest), str(PROGRAMS)]
@@ -147,18 +149,26 @@ class Judge:
 
     def outcome(self, mutant: Mutant) -> Outcome:
         """What became of a mutant."""
-        ended = self._examine(mutant, CASE + FACTOR * self.seconds)
+        first = ""
+        if self.depth != "smoke":
+            quick = self._examine(mutant, CASE + FACTOR * self.seconds, "smoke")
+            first = str(quick.last.get("found", "")).partition("/")[0]
+            if quick.last.get("found") == "":
+                compared = self._compared(mutant, quick)
+                if compared.kind not in UNDETECTED:
+                    return compared
+        ended = self._examine(mutant, CASE + FACTOR * self.seconds, self.depth, first)
         last, started = ended.last, [m["start"] for m in ended.messages if "start" in m]
         case = started[-1] if started else ""
         if ended.ending == "hang":
-            return Outcome(mutant, "hung", case, "it does not end", len(started))
+            return Outcome("hung", case, "it does not end", len(started))
         if last.get("found") == "":
             return self._compared(mutant, ended)
         if "found" in last:
-            return Outcome(mutant, "found", last["found"], last["says"], last["cases"], last["seconds"])
+            return Outcome("found", last["found"], last["says"], last["cases"], last["seconds"])
         says = last.get("refused") or (ended.errors.strip().splitlines() or [""])[-1]
         kind: Kind = "found" if case else "refused"
-        return Outcome(mutant, kind, case, f"{ended.ending}: {says}", len(started))
+        return Outcome(kind, case, f"{ended.ending}: {says}", len(started))
 
     def _compared(self, mutant: Mutant, examined: Ended) -> Outcome:
         """The outcome of a mutant that passed every case."""
@@ -173,10 +183,10 @@ class Judge:
             kind, wrong = "rounding", ended.last["rounding"]
         else:
             kind = "no difference" if examined.ran or ended.ran else "never ran"
-        return Outcome(mutant, kind, "", wrong, examined.last["cases"], examined.last["seconds"])
+        return Outcome(kind, "", wrong, examined.last["cases"], examined.last["seconds"])
 
-    def _examine(self, mutant: Mutant | None, seconds: float) -> Ended:
-        arguments = [self.target.backend, self.depth, str(self._seed), str(int(seconds))]
+    def _examine(self, mutant: Mutant | None, seconds: float, depth: str, first: str = "") -> Ended:
+        arguments = [self.target.backend, depth, str(self._seed), str(int(seconds)), *filter(None, [first])]
         return run(self.target, mutant, "examination", arguments, CASE)
 
     def _compare(self, mutant: Mutant | None, arguments: Sequence[str], seconds: float) -> Ended:

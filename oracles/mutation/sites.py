@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType
 
-from tensorken_conformance.selftest.source_changes import changes, further_changes, replaced
+from oracles.mutation.changes import further_changes
+from tensorken_conformance.selftest.source_changes import changes, replaced
 
 NOT_RUN = ("annotation", "returns", "decorator_list", "type_params", "pattern", "exc", "cause", "msg")
 """The fields of nodes that compute nothing, or only the message of an error."""

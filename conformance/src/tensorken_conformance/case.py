@@ -115,7 +115,8 @@ class Result:
         figures: other measurements, such as times, by names with a unit.
         calls: the number of ops that the backend ran.
         seconds: the time of the case.
-        cause: the class of the exception that the case failed with, and the line that raised it.
+        cause: the class of the exception that the case failed with, and the line that raised it; or the op by which an
+            op fails whose body calls it.
     """
 
     case: Case

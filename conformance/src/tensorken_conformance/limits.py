@@ -31,30 +31,11 @@ QUOTIENTS = ("div", "reciprocal", "sqrt")
 """The ops that the table rounds correctly, but in float32 within 2.5 (div) or 3 units (sqrt)."""
 
 FUNCTIONS: dict[str, int] = {
-    "exp": 4,
-    "exp2": 4,
-    "expm1": 4,
-    "log": 4,
-    "log2": 4,
-    "log10": 4,
-    "log1p": 4,
-    "sin": 4,
-    "cos": 4,
-    "tan": 5,
-    "asin": 4,
-    "acos": 4,
-    "atan": 5,
+    **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log10", "log1p"), 4),
+    **dict.fromkeys(("sin", "cos", "asin", "acos", "sinh", "cosh", "asinh", "acosh", "hypot"), 4),
+    **dict.fromkeys(("tan", "atan", "tanh", "atanh"), 5),
     "atan2": 6,
-    "sinh": 4,
-    "cosh": 4,
-    "tanh": 5,
-    "asinh": 4,
-    "acosh": 4,
-    "atanh": 5,
-    "pow": 16,
-    "hypot": 4,
-    "erf": 16,
-    "erfinv": 16,  # as its inverse
+    **dict.fromkeys(("pow", "erf", "erfinv"), 16),
     "sigmoid": 7,  # 1 / (1 + exp(-x)): 4, 1/2 and 2.5
     "softplus": 9,  # max(x, 0) + log1p(exp(-abs(x))): 4, 4 and 1/2
     "logaddexp": 9,  # as softplus, relative to its operands (see laws/elementwise.py)

@@ -92,9 +92,8 @@ class Progress:
     @property
     def line(self) -> str:
         """The progress in a line."""
-        cases = (
-            f"{self._count:,} cases" if self._total is None else f"{self._count:,} of {self._total:,} cases"
-        )
+        of_all = "" if self._total is None else f" of {self._total:,}"
+        cases = f"{self._count:,}{of_all} cases"
         seconds = time.monotonic() - self._began
         return ", ".join(filter(None, (cases, self._verdict, f"{seconds:.0f} s", self._law)))
 

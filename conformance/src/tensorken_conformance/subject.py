@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+import tensorken as tk
 from tensorken.lazy.interpreter import Lazy
 from tensorken_conformance.call_counter import CallCounter
 from tensorken_conformance.case import Case, Failure
@@ -100,12 +101,7 @@ class Subject:
         """Run an op; Failure if a result does not have the shape and the dtype of the op's rules."""
         result = apply(op, operands, params)
         for y in result if isinstance(result, tuple) else (result,):
-            interpreter = y.interpreter
-            shape, dtype = interpreter.shape(y.representation), interpreter.dtype(y.representation)
-            if tuple(shape) != y.shape or dtype is not y.dtype:
-                raise Failure(
-                    f"{op.name}: expected {y.dtype} {y.shape}, got {dtype} {tuple(shape)} by shape() and dtype()"
-                )
+            require_facts(op.name, y, y.shape, y.dtype)
         return result
 
     @staticmethod
@@ -165,6 +161,33 @@ def put(interpreter: RawTensor[Any], values: Array, dtype: DType) -> Tensor:
     """A tensor of these values on an interpreter, made from a new buffer."""
     flat = flat_buffer(np.array(values, dtype.name))
     return Tensor(interpreter, interpreter.new(values.shape, flat, dtype), values.shape, dtype)
+
+
+def put_parts(interpreter: RawTensor[Any], parts: Iterable[Array], dtype: DType) -> Tensor:
+    """A tensor of these numbers, or of complex numbers with these real and imaginary parts."""
+    tensors = [put(interpreter, part, dtype) for part in parts]
+    return tk.complex(*tensors) if len(tensors) == 2 else tensors[0]
+
+
+def parts_of(y: Tensor) -> list[Tensor]:
+    """The real and the imaginary parts of complex numbers; of others the numbers themselves."""
+    return [y.real, y.imag] if y.dtype.kind == "complex" else [y]
+
+
+def require_facts(says: str, x: Tensor, shape: Shape, dtype: DType) -> None:
+    """Require a tensor to have a shape and a dtype, also as its backend reports them.
+
+    Raises:
+        Failure: if it does not; `says` is the beginning of the message.
+    """
+    interpreter: Any = x.interpreter
+    reported = tuple(interpreter.shape(x.representation)), interpreter.dtype(x.representation)
+    if reported != (shape, dtype):
+        raise Failure(
+            f"{says}: expected {dtype} {shape}, got {reported[1]} {reported[0]} by shape() and dtype()"
+        )
+    if (x.shape, x.dtype) != (shape, dtype):
+        raise Failure(f"{says}: expected {dtype} {shape}, got {x.dtype} {x.shape}")
 
 
 def _in_dtype(flat: Any, dtype: DType) -> Array:

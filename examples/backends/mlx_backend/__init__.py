@@ -181,6 +181,17 @@ class Mlx(RawTensor[A]):
     def matmul(self, a: A, b: A) -> A:
         return a @ b if a.dtype in (mx.float32, mx.float64) else RawTensor.matmul(self, a, b)
 
+    def fused_multiply_add(self, a: A, b: A, axes: A) -> A:
+        if a.dtype not in (mx.float32, mx.float64):
+            return RawTensor.fused_multiply_add(self, a, b, axes)
+        full = [m * n if 1 in (m, n) else m for m, n in zip(a.shape, b.shape, strict=True)]
+        owned = [[i for i, n in enumerate(full) if x.shape[i] == n] for x in (a, b)]
+        terms = [x.reshape([x.shape[i] for i in own]) for x, own in zip((a, b), owned, strict=True)]
+        kept = [i for i in range(a.ndim) if i not in axes]
+        names = ["".join([chr(ord("a") + i) for i in some]) for some in (*owned, kept)]
+        y = mx.einsum(f"{names[0]},{names[1]}->{names[2]}", *terms)
+        return y.reshape([1 if i in axes else n for i, n in enumerate(full)])
+
 
 OPS = """
     log sqrt floor pow:power add sub:subtract mul:multiply div:divide eq:equal lt:less where bitwise_and bitwise_or

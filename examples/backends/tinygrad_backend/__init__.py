@@ -227,7 +227,7 @@ VIEWS = ("shape", "dtype", "reshape", "permute", "expand", "flip", "crop", "rave
 
 
 def _other(a: A, b: A) -> A:
-    """b, or a copy of it where a is the same: tinygrad takes x - x for 0 and x / x for 1, for infinities too."""
+    """b, or a copy of it where a is the same: tinygrad takes x - x for 0 and x / x for 1, of infinities and NaN too."""
     return b.clone().realize() if a.uop is b.uop else b
 
 

@@ -127,8 +127,10 @@ def _one_by_one(routine: Callable[..., Any], *operands: Array) -> Any:
             outputs = routine(*[x[index] for x in operands])
         except np.linalg.LinAlgError:
             continue
-        for result, part in zip(results, outputs if isinstance(model, tuple) else (outputs,), strict=True):
-            result[index] = part
+        for i, part in enumerate(outputs if isinstance(model, tuple) else (outputs,)):
+            if part.dtype != results[i].dtype:  # eigenvalues of a real matrix may be complex
+                results[i] = results[i].astype(np.result_type(results[i], part), copy=False)
+            results[i][index] = part
     return tuple(results) if isinstance(model, tuple) else results[0]
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tensorken_core.errors import DTypeError, ExchangeError
 from tensorken_core.language.capabilities import Capabilities
-from tensorken_core.language.dtypes import DType, bfloat16, round_float
+from tensorken_core.language.dtypes import DType, bfloat16, float32, round_float
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Program
@@ -77,6 +77,8 @@ class Torch(RawTensor[Tensor]):
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Tensor:
         if dtype is bfloat16:
             value = round_float(float(value), dtype)
+            if value != value:  # torch.full loses the sign of a NaN in bfloat16
+                return self.full(shape, value, float32).to(torch.bfloat16)
         try:
             return torch.full(shape, value, dtype=TORCH_DTYPES[dtype], device=self.device)
         except RuntimeError:  # torch refuses a number beyond the range of its dtype

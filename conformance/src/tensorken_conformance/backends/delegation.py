@@ -36,20 +36,15 @@ def may_delegate(backend: RawTensor[Any]) -> bool:
     (False, False)
     """
     kinds = [kind for interpreter in _stack(backend) for kind in type(interpreter).__mro__]
-    packages = {kind.__module__.partition(".")[0] for kind in kinds} - {
-        "builtins",
-        "typing",
-        "tensorken_core",
-    }
-    return any(_names_others(package) for package in packages)
+    packages = {kind.__module__.partition(".")[0] for kind in kinds}
+    return any(_names_others(package) for package in packages - {"builtins", "typing", "tensorken_core"})
 
 
 def _names_others(package: str) -> bool:
     module = sys.modules[package]
     folders = [Path(folder) for folder in getattr(module, "__path__", ())]
-    files = [file for folder in folders for file in folder.rglob("*")] or [
-        Path(getattr(module, "__file__", None) or "")
-    ]
+    inside = [file for folder in folders for file in folder.rglob("*")]
+    files = inside or [Path(getattr(module, "__file__", None) or "")]
     sources = [file for file in files if file.suffix == ".py"]
     if not sources or any(file.suffix in (".so", ".pyd") for file in files):
         return True
@@ -87,9 +82,8 @@ def delegated(backend: RawTensor[Any]) -> Iterator[Counter[str]]:
         for name, kind in watched:
             for method in [*(op.name for op in OPS.values() if op.method), "new", "full"]:
                 found = getattr(kind, method, None)
-                if found is not None and not hasattr(
-                    found, "op"
-                ):  # only default methods of the language have an op
+                # only default methods of the language have an op
+                if found is not None and not hasattr(found, "op"):
                     setattr(kind, method, _counted(f"{name}.{method}", found, own, seen))
             kind.overrides = Overrides(kind)
         yield seen

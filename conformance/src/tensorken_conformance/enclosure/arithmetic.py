@@ -11,15 +11,7 @@ import numpy as np
 
 from tensorken_conformance.enclosure import integers
 from tensorken_conformance.enclosure.errors import Errors
-from tensorken_conformance.enclosure.interval import (
-    Array,
-    Interval,
-    chosen,
-    hull,
-    no_nan,
-    outward,
-    stepped,
-)
+from tensorken_conformance.enclosure.interval import Array, Interval, chosen, hull, no_nan, outward, stepped
 from tensorken_core.language.dtypes import bool_
 
 Rule = Callable[..., Any]
@@ -124,7 +116,7 @@ def neg(errors: Errors, x: Interval) -> Interval:
     """The negated ends, exchanged."""
     if x.dtype.kind == "int":
         return integers.negative(x)
-    return Interval(-x.high, -x.low, x.maybe_nan, x.dtype)
+    return -x
 
 
 @propagates_nan
@@ -311,19 +303,13 @@ def where(errors: Errors, condition: Interval, a: Interval, b: Interval) -> Inte
     return hull(one, chosen(condition.high, a, b))
 
 
+_FLUSHING: tuple[Rule, ...] = (add, sub, mul, reciprocal, square, remainder, eq, lt, nextafter)
+
 RULES: dict[str, Rule] = {
     **on_flushed_operands(
         {
-            "add": add,
-            "sub": sub,
-            "mul": mul,
+            **{rule.__name__: rule for rule in _FLUSHING},
             "div": quotient("div"),
-            "reciprocal": reciprocal,
-            "square": square,
-            "remainder": remainder,
-            "eq": eq,
-            "lt": lt,
-            "nextafter": nextafter,
             "sign": monotone(np.sign),
             "relu": monotone(lambda x: np.maximum(x, 0.0)),
             "maximum": extreme(np.maximum),
@@ -334,9 +320,6 @@ RULES: dict[str, Rule] = {
             "round": monotone(np.rint),
         }
     ),
-    "neg": neg,
+    **{rule.__name__: rule for rule in (neg, signbit, copysign, where)},
     "abs": absolute,
-    "signbit": signbit,
-    "copysign": copysign,
-    "where": where,
 }

@@ -16,6 +16,7 @@ from tensorken_conformance.enclosure.interval import (
     Interval,
     anything,
     chosen,
+    combined,
     ends_of,
     exactly,
     hull,
@@ -46,10 +47,7 @@ def _crop(x: Array, limits: Pairs) -> Array:
 def concatenate(errors: Errors, *args: Any) -> Interval:
     """The concatenation of each of the three arrays."""
     *operands, axis = args
-    low, high, maybe_nan = [
-        np.concatenate([getattr(x, name) for x in operands], axis) for name in ("low", "high", "maybe_nan")
-    ]
-    return Interval(low, high, maybe_nan, operands[0].dtype)
+    return combined(lambda *arrays: np.concatenate(arrays, axis), *operands)
 
 
 # ---- casts and bits ------------------------------------------------------------------------------------------
@@ -241,15 +239,11 @@ RULES: dict[str, Rule] = {
     "flip": moved(np.flip),
     "pad": moved(_pad),
     "crop": moved(_crop),
-    "concatenate": concatenate,
-    "cast": cast,
-    "to_bits": to_bits,
-    "from_bits": from_bits,
     "argmax": place(1),
     "argmin": place(-1),
-    "sort": sort,
-    "argsort": argsort,
-    "gather": gather,
-    "scatter_add": scatter_add,
+    **{
+        rule.__name__: rule
+        for rule in (concatenate, cast, to_bits, from_bits, sort, argsort, gather, scatter_add)
+    },
     "with_placement": lambda errors, x, placement, batch_axes: x,
 }

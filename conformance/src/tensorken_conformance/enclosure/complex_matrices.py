@@ -8,8 +8,6 @@ Stability of Numerical Algorithms", 2nd edition, 2002, lemma 3.5), and the bound
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from tensorken_conformance.enclosure import factorizations
@@ -19,35 +17,25 @@ from tensorken_conformance.enclosure.interval import (
     Array,
     Interval,
     anything,
-    chosen,
+    around,
+    combined,
     exactly,
     no_nan,
     rounded,
+    where_known,
 )
 
 Pair = tuple[Interval, Interval]
 
 
-def _each(function: Callable[..., Array], *xs: Interval) -> Interval:
-    """The interval whose ends, and flags for NaN, are this function of those of intervals."""
-    low, high, maybe_nan = [
-        function(*[getattr(x, name) for x in xs]) for name in ("low", "high", "maybe_nan")
-    ]
-    return Interval(low, high, maybe_nan, xs[0].dtype)
-
-
-def _negative(x: Interval) -> Interval:
-    return Interval(-x.high, -x.low, x.maybe_nan, x.dtype)
-
-
 def _embedded(real: Interval, imag: Interval) -> Interval:
     """The real matrix of twice the size."""
-    return _each(lambda a, b, c: np.block([[a, b], [c, a]]), real, _negative(imag), imag)
+    return combined(lambda a, b, c: np.block([[a, b], [c, a]]), real, -imag, imag)
 
 
 def _columns(real: Interval, imag: Interval) -> Interval:
     """The right-hand sides of the real matrix."""
-    return _each(lambda a, b: np.concatenate([a, b], -2), real, imag)
+    return combined(lambda a, b: np.concatenate([a, b], -2), real, imag)
 
 
 def _parts(x: Interval, rows: int, columns: int) -> Pair:
@@ -67,7 +55,7 @@ def triangular_solve(
 ) -> Pair:
     """The system of one triangle."""
     triangle = np.tril if lower else np.triu
-    return solve(errors, _each(triangle, a), _each(triangle, a_imag), b, b_imag)
+    return solve(errors, combined(triangle, a), combined(triangle, a_imag), b, b_imag)
 
 
 def inv(errors: Errors, x: Interval, x_imag: Interval) -> Pair:
@@ -86,36 +74,28 @@ def pinv(errors: Errors, x: Interval, x_imag: Interval, rtol: Interval) -> Pair:
 def _logarithm(errors: Errors, x: Interval, x_imag: Interval) -> tuple[Array, Array, Interval]:
     """The sign of the determinant, whether it is known, and the logarithm of the modulus, half that of the real one."""
     signs, logs = factorizations.slogdet(errors, _embedded(x, x_imag))
-    middle = np.where(_known(x), x.low / 2 + x.high / 2, 1.0) + 1j * np.where(
-        _known(x_imag), x_imag.low / 2 + x_imag.high / 2, 0.0
-    )
-    sign = np.linalg.slogdet(middle)[0]
+    middles = [np.where(p.finite, p.low / 2 + p.high / 2, other) for p, other in ((x, 1.0), (x_imag, 0.0))]
+    sign = np.linalg.slogdet(middles[0] + 1j * middles[1])[0]
     known = (signs.low == signs.high) & np.isfinite(logs.low) & np.isfinite(logs.high)
     half = rounded(logs.low / 2, logs.high / 2, logs.maybe_nan, x.dtype, 1)
     return sign, known, half
 
 
-def _known(x: Interval) -> Array:
-    return ~(x.maybe_nan | x.empty | np.isinf(x.low) | np.isinf(x.high))
-
-
 def _turned(sign: Array, width: Array, known: Array, like: Interval) -> Pair:
     """The parts of a number of modulus 1 whose logarithm is off by no more than the width."""
     slack = np.minimum(width, 2.0) * (1.0 + 2.0**-20) + 2.0**-40
-    everything = anything(sign.shape, like.dtype)
-    ends = [
+    real, imag = [
         rounded(np.maximum(p - slack, -1.0), np.minimum(p + slack, 1.0), no_nan(p), like.dtype, 4)
         for p in (sign.real, sign.imag)
     ]
-    real, imag = [chosen(known, end, everything) for end in ends]
-    return real, imag
+    return where_known(known, real), where_known(known, imag)
 
 
 def slogdet(errors: Errors, x: Interval, x_imag: Interval) -> tuple[Interval, Interval, Interval]:
     """The sign turns by no more than the logarithm may change."""
     sign, known, logs = _logarithm(errors, x, x_imag)
     width = np.where(known, logs.high - logs.low, 0.0)
-    return *_turned(sign, width, known, x), chosen(known, logs, anything(sign.shape, x.dtype))
+    return *_turned(sign, width, known, x), where_known(known, logs)
 
 
 def det(errors: Errors, x: Interval, x_imag: Interval) -> Pair:
@@ -124,11 +104,8 @@ def det(errors: Errors, x: Interval, x_imag: Interval) -> Pair:
     width = np.where(known, logs.high - logs.low, 0.0)
     size = np.exp(np.where(known, logs.high, 0.0))
     slack = size * (np.expm1(width) + 2.0**-40)
-    known = known & np.isfinite(slack)
-    value = sign * size
-    parts = [rounded(p - slack, p + slack, no_nan(p), x.dtype, 4) for p in (value.real, value.imag)]
-    real, imag = [chosen(known, p, anything(sign.shape, x.dtype)) for p in parts]
-    return real, imag
+    known, value = known & np.isfinite(slack), sign * size
+    return around(value.real, slack, known, x.dtype, 4), around(value.imag, slack, known, x.dtype, 4)
 
 
 def cofactors(errors: Errors, x: Interval, x_imag: Interval) -> Pair:
@@ -144,12 +121,11 @@ def cofactors(errors: Errors, x: Interval, x_imag: Interval) -> Pair:
             return np.delete(np.delete(values, i, -2), j, -1)
 
         for whole, part in zip(found, det(errors, x.each(minor), x_imag.each(minor)), strict=True):
-            one = _negative(part) if (i + j) % 2 else part
+            one = -part if (i + j) % 2 else part
             whole.low[..., i, j], whole.high[..., i, j] = one.low - size, one.high + size
             whole.maybe_nan[..., i, j] = one.maybe_nan
-    finite = np.logical_and.reduce(_known(x) & _known(x_imag), (-2, -1), keepdims=True)
-    real, imag = [chosen(finite, part, anything(x.shape, x.dtype)) for part in found]
-    return real, imag
+    finite = np.logical_and.reduce(x.finite & x_imag.finite, (-2, -1))
+    return where_known(finite, found[0]), where_known(finite, found[1])
 
 
 def _largest_cofactor(x: Interval, x_imag: Interval) -> Array:
@@ -168,8 +144,8 @@ def _hermitian(real: Interval, imag: Interval) -> Pair:
     def mirrored(values: Array) -> Array:
         return np.where(np.tri(values.shape[-1], dtype=bool), values, np.swapaxes(values, -1, -2))
 
-    below = _each(lambda v: np.tril(v, -1), imag)
-    above = _negative(_each(lambda v: np.swapaxes(v, -1, -2), below))
+    below = combined(lambda v: np.tril(v, -1), imag)
+    above = -combined(lambda v: np.swapaxes(v, -1, -2), below)
     return real.each(mirrored), Interval(
         below.low + above.low, below.high + above.high, below.maybe_nan | above.maybe_nan, imag.dtype
     )
@@ -179,9 +155,8 @@ def cholesky(errors: Errors, x: Interval, x_imag: Interval) -> Pair:
     """The first half of the factor of the real matrix has columns as long; its elements are bounded by the diagonal."""
     n = x.shape[-1]
     real, _ = _hermitian(x, x_imag)
-    longest = np.sqrt(np.maximum(np.diagonal(real.high, 0, -2, -1), 0.0))[..., None] * (
-        1 + 64 * errors.unit(x.dtype)
-    )
+    longest = np.sqrt(np.maximum(np.diagonal(real.high, 0, -2, -1), 0.0))[..., None]
+    longest = longest * (1 + 64 * errors.unit(x.dtype))
     end = np.where(np.tri(n, dtype=bool), np.broadcast_to(longest, x.shape), 0.0)
     return _bounded(end, x, True), _bounded(np.where(np.tri(n, k=-1, dtype=bool), end, 0.0), x, True)
 
@@ -215,7 +190,7 @@ def svdvals(errors: Errors, x: Interval, x_imag: Interval) -> Interval:
 
 def _vectors(errors: Errors, x: Interval, x_imag: Interval, shape: tuple[int, ...]) -> Pair:
     """Parts of vectors of length 1, of which neither the phase is determined, nor the direction if values coincide."""
-    finite = np.logical_and.reduce(_known(x) & _known(x_imag), (-2, -1))
+    finite = np.logical_and.reduce(x.finite & x_imag.finite, (-2, -1))
     part = factorizations.orthonormal(errors, shape, finite, x.dtype)
     return part, part
 
@@ -252,27 +227,17 @@ def qr(errors: Errors, x: Interval, x_imag: Interval, complete: bool) -> tuple[I
 # ---- eigenvalues of general matrices ---------------------------------------------------------------------------
 
 
-def _eigenvalues(errors: Errors, x: Interval, x_imag: Interval | None) -> Pair:
-    """No eigenvalue is larger than the norm of the matrix."""
+def eigvals(errors: Errors, x: Interval, x_imag: Interval | None = None) -> Pair:
+    """No eigenvalue of a real or a complex matrix is larger than its norm."""
     parts = [np.maximum(np.abs(p.low), np.abs(p.high)) ** 2 for p in (x, x_imag) if p is not None]
     norm = np.sqrt(sum(parts).sum((-2, -1)))[..., None]  # type: ignore[union-attr]
     end = np.broadcast_to(norm * (1 + 64 * x.shape[-1] ** 2 * errors.unit(x.dtype)), x.shape[:-1])
     return _bounded(end, x), _bounded(end, x)
 
 
-def eigvals(errors: Errors, x: Interval) -> Pair:
-    """Of a real matrix."""
-    return _eigenvalues(errors, x, None)
-
-
-def complex_eigvals(errors: Errors, x: Interval, x_imag: Interval) -> Pair:
-    """Of a complex matrix."""
-    return _eigenvalues(errors, x, x_imag)
-
-
-def eig(errors: Errors, x: Interval) -> tuple[Interval, ...]:
+def eig(errors: Errors, x: Interval, x_imag: Interval | None = None) -> tuple[Interval, ...]:
     """The values, and of the vectors their length."""
-    values = eigvals(errors, x)
+    values = eigvals(errors, x, x_imag)
     return *values, *[_unit_vectors(errors, v) for v in values]
 
 
@@ -282,28 +247,13 @@ def _unit_vectors(errors: Errors, values: Interval) -> Interval:
     return _bounded(np.repeat(end[..., None, :], end.shape[-1], -2), values)
 
 
-def complex_eig(errors: Errors, x: Interval, x_imag: Interval) -> tuple[Interval, ...]:
-    """The values, and of the vectors their length."""
-    values = complex_eigvals(errors, x, x_imag)
-    return *values, *[_unit_vectors(errors, v) for v in values]
-
+_COMPLEX: tuple[Rule, ...] = (
+    *(solve, triangular_solve, inv, det, slogdet, cofactors, pinv),
+    *(cholesky, eigvalsh, eigh, svdvals, svd, qr, eig, eigvals),
+)
 
 RULES: dict[str, Rule] = {
-    "complex_solve": solve,
-    "complex_triangular_solve": triangular_solve,
-    "complex_inv": inv,
-    "complex_det": det,
-    "complex_slogdet": slogdet,
-    "complex_cofactors": cofactors,
-    "complex_pinv": pinv,
-    "complex_cholesky": cholesky,
-    "complex_eigvalsh": eigvalsh,
-    "complex_eigh": eigh,
-    "complex_svdvals": svdvals,
-    "complex_svd": svd,
-    "complex_qr": qr,
+    **{f"complex_{rule.__name__}": rule for rule in _COMPLEX},
     "eig": eig,
     "eigvals": eigvals,
-    "complex_eig": complex_eig,
-    "complex_eigvals": complex_eigvals,
 }

@@ -99,9 +99,5 @@ def logsumexp(errors: Errors, x: Interval, axes: Axes) -> Interval:
 
 
 RULES: dict[str, Rule] = on_flushed_operands(
-    {
-        "softmax": weights("softmax"),
-        "log_softmax": weights("log_softmax"),
-        "logsumexp": logsumexp,
-    }
+    {"softmax": weights("softmax"), "log_softmax": weights("log_softmax"), "logsumexp": logsumexp}
 )

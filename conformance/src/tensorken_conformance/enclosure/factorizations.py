@@ -18,20 +18,20 @@ from tensorken_conformance.enclosure.interval import (
     PRECISION,
     Array,
     Interval,
-    anything,
+    around,
     chosen,
     exactly,
     no_nan,
     rounded,
+    where_known,
 )
 from tensorken_core.language.dtypes import DType
 
 
 def _middle(x: Interval) -> tuple[Array, Array, Array]:
     """The midpoints of the intervals, half their widths, and whether each matrix is finite."""
-    known = ~(x.maybe_nan | x.empty | np.isinf(x.low) | np.isinf(x.high))
-    finite = np.logical_and.reduce(known, (-2, -1))
-    low, high = np.where(known, x.low, 1.0), np.where(known, x.high, 1.0)
+    finite = np.logical_and.reduce(x.finite, (-2, -1))
+    low, high = np.where(x.finite, x.low, 1.0), np.where(x.finite, x.high, 1.0)
     middle = low / 2 + high / 2
     radius = np.maximum(high - middle, middle - low)
     return middle, np.where(x.low == x.high, 0.0, radius * (1 + 2.0**-50)), finite
@@ -70,16 +70,10 @@ def _inverse(x: Array) -> tuple[Array, Array]:
     return np.where(singular[..., None, None], 0.0, y), singular
 
 
-def _where_known(known: Array, y: Interval) -> Interval:
-    """y for the matrices with a bound, else all numbers."""
-    each = known.reshape(known.shape + (1,) * (y.low.ndim - known.ndim))
-    return chosen(np.broadcast_to(each, y.shape), y, anything(y.shape, y.dtype))
-
-
 def _around(middle: Array, slack: Array, known: Array, dtype: DType) -> Interval:
     """The interval `middle` plus or minus `slack`, if it is known and finite."""
     known = known & np.isfinite(middle).all((-2, -1)) & np.isfinite(slack).all((-2, -1))
-    return _where_known(known, rounded(middle - slack, middle + slack, no_nan(middle), dtype, 1))
+    return around(middle, slack, known, dtype)
 
 
 def solve(errors: Errors, a: Interval, b: Interval) -> Interval:
@@ -136,7 +130,7 @@ def det(errors: Errors, x: Interval) -> Interval:
     bound = np.sqrt((largest**2).sum(-1)).prod(-1) * (1.0 + 2.0 ** x.shape[-1] * 64 * errors.unit(x.dtype))
     low = np.where(known, np.minimum(*ends), -bound)
     high = np.where(known, np.maximum(*ends), bound)
-    return _where_known(np.isfinite(low) & np.isfinite(high), rounded(low, high, no_nan(low), x.dtype, 1))
+    return where_known(np.isfinite(low) & np.isfinite(high), rounded(low, high, no_nan(low), x.dtype, 1))
 
 
 def slogdet(errors: Errors, x: Interval) -> tuple[Interval, Interval]:
@@ -153,7 +147,7 @@ def slogdet(errors: Errors, x: Interval) -> tuple[Interval, Interval]:
     either = Interval(-np.ones(shape), np.ones(shape), ~known, x.dtype)
     logs = rounded(size - slack, size + slack, no_nan(size), x.dtype, 4)
     sure = known & np.isfinite(size) & np.isfinite(slack)
-    return chosen(known, signs, either), _where_known(sure, logs)
+    return chosen(known, signs, either), where_known(sure, logs)
 
 
 def cofactors(errors: Errors, x: Interval) -> Interval:
@@ -173,9 +167,8 @@ def cofactors(errors: Errors, x: Interval) -> Interval:
     for i in range(n):
         kept = [k for k in range(n) if k != i]
         gap = (lengths + changes)[..., kept].prod(-1) - lengths[..., kept].prod(-1)
-        slack[..., i, :] = (gap * (1.0 + 2.0**-20) + np.abs(y[..., i, :]).max(-1, initial=0.0) * 2.0**-40)[
-            ..., None
-        ]
+        rounded = np.abs(y[..., i, :]).max(-1, initial=0.0) * 2.0**-40
+        slack[..., i, :] = (gap * (1.0 + 2.0**-20) + rounded)[..., None]
     return _around(y, slack if n > 1 else np.zeros(x.shape), finite, x.dtype)
 
 
@@ -230,7 +223,7 @@ def cholesky(errors: Errors, x: Interval) -> Interval:
     slack = np.sqrt(most * np.where(known, 1.0, 0.0)) * change / (1 - np.where(known, change, 0.0))
     wide = np.where(np.tri(n, dtype=bool), np.where(known, slack, 0.0)[..., None, None], 0.0)
     y = np.where(np.tri(n, dtype=bool), y, 0.0)
-    return _where_known(known, rounded(y - wide, y + wide, no_nan(y), x.dtype, 0))
+    return around(y, wide, known, x.dtype, 0)
 
 
 def _values(errors: Errors, x: Interval, function: Any, count: int) -> Interval:
@@ -243,8 +236,7 @@ def _values(errors: Errors, x: Interval, function: Any, count: int) -> Interval:
     n = max(x.shape[-2:])
     norm = np.sqrt((middle**2).sum((-2, -1)))
     slack = np.sqrt((radius**2).sum((-2, -1))) + 10 * n * n * _unit(errors, x.dtype) * norm
-    low, high = values - slack[..., None], values + slack[..., None]
-    return _where_known(finite, rounded(low, high, no_nan(low), x.dtype, 1))
+    return around(values, slack[..., None], finite, x.dtype)
 
 
 def eigvalsh(errors: Errors, x: Interval) -> Interval:
@@ -261,7 +253,7 @@ def orthonormal(errors: Errors, shape: tuple[int, ...], finite: Array, dtype: DT
     """Vectors of length 1, whose sign is not determined, nor their direction if values coincide."""
     n = max(shape[-2:], default=1)
     end = np.full(shape, 1.0 + 10 * n * n * errors.unit(dtype))
-    return _where_known(finite, Interval(-end, end, no_nan(end), dtype))
+    return where_known(finite, Interval(-end, end, no_nan(end), dtype))
 
 
 def eigh(errors: Errors, x: Interval) -> tuple[Interval, Interval]:
@@ -289,21 +281,13 @@ def qr(errors: Errors, x: Interval, complete: bool) -> tuple[Interval, Interval]
     end = np.broadcast_to(longest * (1.0 + 10 * max(m, n, 1) ** 2 * errors.unit(x.dtype)), (*batch, width, n))
     end = np.triu(np.where(np.isfinite(end), end, np.inf))
     end = np.where(np.isnan(end), np.inf, end)
-    return q, _where_known(finite, rounded(-end, end, no_nan(end), x.dtype, 0))
+    return q, where_known(finite, rounded(-end, end, no_nan(end), x.dtype, 0))
 
 
 RULES: dict[str, Rule] = {
-    "solve": solve,
-    "triangular_solve": triangular_solve,
-    "inv": inv,
-    "det": det,
-    "slogdet": slogdet,
-    "cofactors": cofactors,
-    "pinv": pinv,
-    "cholesky": cholesky,
-    "eigvalsh": eigvalsh,
-    "eigh": eigh,
-    "svdvals": svdvals,
-    "svd": svd,
-    "qr": qr,
+    rule.__name__: rule
+    for rule in (
+        *(solve, triangular_solve, inv, det, slogdet, cofactors, pinv),
+        *(cholesky, eigvalsh, eigh, svdvals, svd, qr),
+    )
 }

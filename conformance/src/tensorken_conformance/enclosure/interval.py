@@ -64,12 +64,27 @@ class Interval:
         """Where the element is certainly a single known number."""
         return np.asarray((self.low == self.high) & ~self.maybe_nan)
 
+    @property
+    def finite(self) -> Array:
+        """Where the element is certainly a finite number."""
+        return np.asarray(~(self.maybe_nan | self.empty | np.isinf(self.low) | np.isinf(self.high)))
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.high, -self.low, self.maybe_nan, self.dtype)
+
     def each(self, change: Callable[[Array], Array]) -> Interval:
         """The interval with a function applied to its three arrays, such as a movement."""
         terms, magnitude = [None if x is None else change(x) for x in (self.terms, self.magnitude)]
         return Interval(
             change(self.low), change(self.high), change(self.maybe_nan), self.dtype, terms, magnitude
         )
+
+
+def combined(function: Callable[..., Array], *xs: Interval) -> Interval:
+    """The interval with a function applied to the three arrays of several intervals, such as a concatenation."""
+    arrays = zip(*[(x.low, x.high, x.maybe_nan) for x in xs], strict=True)
+    low, high, maybe_nan = [function(*each) for each in arrays]
+    return Interval(low, high, maybe_nan, xs[0].dtype)
 
 
 def no_nan(*like: Array) -> Array:
@@ -116,12 +131,17 @@ def hull(a: Interval, b: Interval) -> Interval:
 
 def chosen(condition: Array, a: Interval, b: Interval) -> Interval:
     """a where the condition holds, else b."""
-    return Interval(
-        np.where(condition, a.low, b.low),
-        np.where(condition, a.high, b.high),
-        np.where(condition, a.maybe_nan, b.maybe_nan),
-        a.dtype,
-    )
+
+    def one(p: Array, q: Array) -> Array:
+        return np.where(condition, p, q)
+
+    return combined(one, a, b)
+
+
+def where_known(known: Array, x: Interval) -> Interval:
+    """x where it is known, else all values; a flag may be that of a vector or a matrix in the last axes."""
+    flags = known.reshape(known.shape + (1,) * (x.low.ndim - known.ndim))
+    return chosen(flags, x, anything(x.shape, x.dtype))
 
 
 # ---- floats: ends that move outward --------------------------------------------------------------------------
@@ -167,6 +187,11 @@ def outward(low: Array, high: Array, spare: float | Array) -> tuple[Array, Array
 def rounded(low: Array, high: Array, maybe_nan: Array, dtype: DType, steps: int) -> Interval:
     """The interval of results between these ends with an error of at most so many representable numbers."""
     return Interval(stepped(low, -steps, dtype.name), stepped(high, steps, dtype.name), maybe_nan, dtype)
+
+
+def around(middle: Array, slack: Array, known: Array, dtype: DType, steps: int = 1) -> Interval:
+    """The interval `middle` plus or minus `slack`, rounded with an error of some numbers, where it is known."""
+    return where_known(known, rounded(middle - slack, middle + slack, no_nan(middle), dtype, steps))
 
 
 def width(x: Interval) -> Array:

@@ -168,11 +168,8 @@ def multiplied(errors: Errors, x: Interval, times: Total, total: Total, terms: f
     low = np.where(underflows | undefined, 0.0, low)
     negative = total((x.high < 0).astype(float)) % 2.0 == 1.0
     unsure = _any((x.low < 0) & (x.high >= 0), total)
-    ends = (
-        np.where(unsure, -high, np.where(negative, -high, low)),
-        np.where(unsure, high, np.where(negative, -low, high)),
-    )
-    y = rounded(*ends, undefined, x.dtype, 0)
+    least, most = np.where(unsure | negative, -high, low), np.where(negative & ~unsure, -low, high)
+    y = rounded(least, most, undefined, x.dtype, 0)
     return spoilt(errors.flushed(y), _any(certain, total), _any(maybe, total))
 
 
@@ -247,19 +244,10 @@ def convolution(errors: Errors, x: Interval, kernel: Interval, *params: Any) -> 
     return fused_multiply_add(errors, a, b, (4,)).each(lambda values: values.reshape(shape))
 
 
+_SUMS: tuple[Rule, ...] = (cumsum, fused_multiply_add, convolution, matmul, prod, cumprod, norm)
+
 RULES: dict[str, Rule] = {
-    **on_flushed_operands(
-        {
-            "sum": sum_,
-            "cumsum": cumsum,
-            "fused_multiply_add": fused_multiply_add,
-            "convolution": convolution,
-            "matmul": matmul,
-            "prod": prod,
-            "cumprod": cumprod,
-            "norm": norm,
-        }
-    ),
+    **on_flushed_operands({"sum": sum_, **{rule.__name__: rule for rule in _SUMS}}),
     "max": extreme(np.maximum),
     "min": extreme(np.minimum),
 }

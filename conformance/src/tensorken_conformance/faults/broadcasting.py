@@ -12,9 +12,8 @@ from tensorken_core.language.shapes import Axes, Pairs, Shape
 @fault("values.movement", "expand", dtype="float16", ndim=3)
 def expand_tiles(original: Original, x: Array, shape: Shape) -> Array:
     """expand of the middle one of three flipped axes, in float16, repeats the array instead of each element."""
-    return (
-        np.resize(x[:, 0], shape) if x.strides[2] < 0 and x.shape[1] == 1 < shape[1] else original(x, shape)
-    )
+    tiled = x.strides[2] < 0 and x.shape[1] == 1 < shape[1]
+    return np.resize(x[:, 0], shape) if tiled else original(x, shape)
 
 
 @fault("values.movement", "expand", dtype="int32")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -48,13 +48,11 @@ def rules(changed: str | Op, **facts: Any) -> Iterator[None]:
         op.tape_needs.update(saves)
 
 
-@contextmanager
-def extreme_weights(name: str, weights: Callable[[Any, Any, Any], Any]) -> Iterator[None]:
+def extreme_weights(name: str, weights: Callable[[Any, Any, Any], Any]) -> AbstractContextManager[None]:
     """`max` or `min` with derivatives that weigh the elements by a function of the result, the operand and the axes."""
     push = (lambda t, y, x, axes: (t * weights(y, x, axes)).sum(axes, keepdims=True),)
     pull = (lambda t, y, x, axes: t.expand(x.shape) * weights(y, x, axes),)
-    with rules(name, jvp=push, vjp=pull):
-        yield
+    return rules(name, jvp=push, vjp=pull)
 
 
 @contextmanager

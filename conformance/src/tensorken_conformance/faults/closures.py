@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from tensorken_conformance.faults.fault import (
     Run,
     State,
     fault,
+    fault_by,
     fault_in_calls,
     fault_in_function,
 )
@@ -29,22 +29,19 @@ LAW = "programs.closures"
 Constants = Callable[[dict[Any, Array], Program, Array], Array]
 
 
-def _fault_in_constants(wrong: Constants) -> Constants:
-    """Declare a fault in the constants of a compiled program: the tensors that the function closes over.
+def _with_constants(wrong: Constants, original: Compile, state: State, program: Program) -> Run | None:
+    constants = {
+        v: Tensor(x.interpreter, wrong(state, program, x.representation), v.shape, v.dtype)
+        for v, x in program.constants.items()
+    }
+    return original(program.changed(constants=constants))
 
-    The function receives a dict of the backend, the program, and the value of a constant, and returns another value.
-    """
 
-    @functools.wraps(wrong)
-    def compiled(original: Compile, state: State, program: Program) -> Run | None:
-        constants = {
-            v: Tensor(x.interpreter, wrong(state, program, x.representation), v.shape, v.dtype)
-            for v, x in program.constants.items()
-        }
-        return original(program.changed(constants=constants))
+_fault_in_constants = fault_by(_with_constants, LAW, method="compile")
+"""Declares a fault in the constants of a compiled program: the tensors that the function closes over.
 
-    fault(LAW, method="compile")(compiled)
-    return wrong
+The function receives a dict of the backend, the program, and the value of a constant, and returns another value.
+"""
 
 
 @fault(LAW, method="compile")
@@ -111,12 +108,8 @@ def written_into_constants(run: Run, state: State, program: Program, xs: Arrays)
     """The second run of a compiled program uses the memory of a tensor that it closes over for its first result."""
     ys, constants = run(xs), [x.representation for x in program.constants.values()]
     state["runs"] = state.get("runs", 0) + 1
-    if (
-        state["runs"] == 2
-        and constants
-        and constants[0].shape == ys[0].shape
-        and constants[0].flags.writeable
-    ):
+    fits = bool(constants) and constants[0].shape == ys[0].shape and constants[0].flags.writeable
+    if state["runs"] == 2 and fits:
         constants[0][...] = ys[0]
     return ys
 

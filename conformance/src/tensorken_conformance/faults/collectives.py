@@ -8,24 +8,22 @@ from tensorken import collectives
 from tensorken.distributed.spread import Spread
 from tensorken.ops import collectives as ops
 from tensorken_conformance.faults.changes import rules
-from tensorken_conformance.faults.fault import Patch, fault, fault_in_function
+from tensorken_conformance.faults.fault import Place, fault, fault_in_function
 from tensorken_core.levels.batch import Batch, Batched, named_axes
 
 LAW = "programs.collectives"
 
 
 @fault(LAW)
-def cotangents_of_sums_are_not_added() -> Patch:
+def cotangents_of_sums_are_not_added() -> Place:
     """The cotangent of an operand of psum is that of the example's own result alone."""
-    with rules(ops.PSUM, vjp=(lambda t, y, x, axis: t,)):
-        yield None
+    return rules(ops.PSUM, vjp=(lambda t, y, x, axis: t,))
 
 
 @fault(LAW)
-def gathered_cotangents_are_of_one_result() -> Patch:
+def gathered_cotangents_are_of_one_result() -> Place:
     """The cotangent of an operand of all_gather is that of the result of the first example alone."""
-    with rules(ops.ALL_GATHER, vjp=(lambda t, y, x, axis: t.apply(ops.ALL_TO_ALL, axis)[0],)):
-        yield None
+    return rules(ops.ALL_GATHER, vjp=(lambda t, y, x, axis: t.apply(ops.ALL_TO_ALL, axis)[0],))
 
 
 @fault_in_function(LAW, ops, "inverse")
@@ -43,10 +41,9 @@ def shared_values_are_summed_once(original: Any, self: Any, op: Any, operands: A
 
 
 @fault(LAW)
-def tangents_are_summed_twice() -> Patch:
+def tangents_are_summed_twice() -> Place:
     """The tangent of a psum is added up a second time, as if the first sum differed between the examples."""
-    with rules(ops.PSUM, jvp=(lambda t, y, x, axis: t.apply(ops.PSUM, axis).apply(ops.PSUM, axis),)):
-        yield None
+    return rules(ops.PSUM, jvp=(lambda t, y, x, axis: t.apply(ops.PSUM, axis).apply(ops.PSUM, axis),))
 
 
 @fault_in_function(LAW, collectives, "_axis")

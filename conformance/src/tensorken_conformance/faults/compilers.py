@@ -12,7 +12,8 @@ import numpy as np
 from tensorken.control_flow.carries import CARRY
 from tensorken.control_flow.scan_op import SCAN
 from tensorken.programs.execution import with_compiler
-from tensorken_conformance.faults.fault import Arrays, Declared, Patch, Run, State, fault
+from tensorken_conformance.faults.fault import Arrays, Declared, Place, Run, State, fault_by
+from tensorken_conformance.faults.recompiling import incomplete_key
 from tensorken_conformance.subject import Array
 from tensorken_core.language.op import run
 from tensorken_core.program.program import Equation, Literal, Program, Variable
@@ -54,41 +55,30 @@ def fault_in_compiler(law: str) -> Callable[[Declared], Declared]:
     The function receives a correct compiler, the program, the backend, and a dict that lives as long as the plugin.
     """
 
-    def declare(wrong: Declared) -> Declared:
-        @functools.wraps(wrong)
-        def patch() -> Patch:
-            state = State()
+    def patch(wrong: Callable[..., Run]) -> Place:
+        state = State()
 
-            def compiler(program: Program, backend: Any) -> Run | None:
-                if not isinstance(backend, Numpy):
-                    return None
-                found: Run = wrong(functools.partial(correct_compiler, backend), program, backend, state)
-                return found
+        def compiler(program: Program, backend: Any) -> Run | None:
+            if not isinstance(backend, Numpy):
+                return None
+            return wrong(functools.partial(correct_compiler, backend), program, backend, state)
 
-            with with_compiler(compiler, wrong.__name__):
-                yield None
+        return with_compiler(compiler, wrong.__name__)
 
-        fault(law)(patch)
-        return wrong
-
-    return declare
+    return fault_by(patch, law)
 
 
 def fault_in_step(law: str) -> Callable[[Declared], Declared]:
     """Declare a fault of a compiler plugin in single equations.
 
-    The function receives the correct step, the equation, its operands, and the variables that equations of the program
-    compute.
+    The function receives the correct step, the equation and its operands.
     """
 
     def declare(wrong: Declared) -> Declared:
-        @functools.wraps(wrong)
         def compiled(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
-            computed = {v for e in program.equations for v in e.results}
-            step = functools.partial(run_equation, backend)
-            return original(program, lambda equation, operands: wrong(step, equation, operands, computed))
+            return original(program, functools.partial(wrong, functools.partial(run_equation, backend)))
 
-        fault_in_compiler(law)(compiled)
+        fault_in_compiler(law)(functools.update_wrapper(compiled, wrong))
         return wrong
 
     return declare
@@ -97,21 +87,21 @@ def fault_in_step(law: str) -> Callable[[Declared], Declared]:
 # ---- single equations ------------------------------------------------------------------------------------------
 
 
-@fault_in_step("programs.compiled")
-def pad_without_its_condition(
-    original: Step, equation: Equation, operands: list[Array], computed: set[Any]
-) -> Any:
+@fault_in_compiler("programs.compiled")
+def pad_without_its_condition(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler fills the pads of a value that it has just computed with the neighbouring elements."""
-    y = original(equation, operands)
-    if equation.op.name == "pad" and equation.operands[0] in computed and operands[0].size:
-        y = np.pad(operands[0], equation.params[0], mode="edge")
-    return y
+    computed = {v for e in program.equations for v in e.results}
+
+    def step(equation: Equation, operands: list[Array]) -> Any:
+        if equation.op.name == "pad" and equation.operands[0] in computed and operands[0].size:
+            return np.pad(operands[0], equation.params[0], mode="edge")
+        return run_equation(backend, equation, operands)
+
+    return original(program, step)
 
 
 @fault_in_step("programs.compiled")
-def columns_read_as_rows(
-    original: Step, equation: Equation, operands: list[Array], computed: set[Any]
-) -> Any:
+def columns_read_as_rows(original: Step, equation: Equation, operands: list[Array]) -> Any:
     """A compiler reads a transposed operand of a product with the strides of one that is not."""
     if equation.op.name == "fused_multiply_add":
         operands = [
@@ -122,9 +112,7 @@ def columns_read_as_rows(
 
 
 @fault_in_step("programs.compiled")
-def leading_dimension_of_the_crop(
-    original: Step, equation: Equation, operands: list[Array], computed: set[Any]
-) -> Any:
+def leading_dimension_of_the_crop(original: Step, equation: Equation, operands: list[Array]) -> Any:
     """A compiler reads a cropped matrix as if its rows followed each other without gaps."""
     if equation.op.elementwise:
         operands = [_without_gaps(x) for x in operands]
@@ -133,16 +121,13 @@ def leading_dimension_of_the_crop(
 
 def _without_gaps(x: Array) -> Array:
     plain = np.empty(x.shape, x.dtype).strides
-    gaps = (
-        x.ndim > 1 and x.size > 0 and list(x.strides) == sorted(x.strides, reverse=True) and x.strides[-1] > 0
-    )
+    in_order = list(x.strides) == sorted(x.strides, reverse=True)
+    gaps = x.ndim > 1 and x.size > 0 and in_order and x.strides[-1] > 0
     return np.lib.stride_tricks.as_strided(x, strides=plain) if gaps and x.strides > plain else x
 
 
 @fault_in_step("programs.compiled")
-def sum_without_the_rest(
-    original: Step, equation: Equation, operands: list[Array], computed: set[Any]
-) -> Any:
+def sum_without_the_rest(original: Step, equation: Equation, operands: list[Array]) -> Any:
     """A compiler adds four elements at a time and leaves out those after the last four."""
     if equation.op.name == "sum" and len(equation.params[0]) == 1:
         (axis,) = equation.params[0]
@@ -153,7 +138,7 @@ def sum_without_the_rest(
 
 
 @fault_in_step("programs.compiled")
-def maximum_loses_nan(original: Step, equation: Equation, operands: list[Array], computed: set[Any]) -> Any:
+def maximum_loses_nan(original: Step, equation: Equation, operands: list[Array]) -> Any:
     """A compiler takes the number of a number and NaN for their maximum or minimum."""
     functions = {"maximum": np.fmax, "minimum": np.fmin}
     if equation.op.name in functions and operands[0].dtype.kind == "f":
@@ -162,7 +147,7 @@ def maximum_loses_nan(original: Step, equation: Equation, operands: list[Array],
 
 
 @fault_in_step("programs.loops")
-def last_step_of_a_scan(original: Step, equation: Equation, operands: list[Array], computed: set[Any]) -> Any:
+def last_step_of_a_scan(original: Step, equation: Equation, operands: list[Array]) -> Any:
     """A compiler ends a scan of two or more steps one step early: carries are those of the step before."""
     results = original(equation, operands)
     if equation.op is not SCAN or equation.params[3] < 2:
@@ -181,44 +166,22 @@ def last_step_of_a_scan(original: Step, equation: Equation, operands: list[Array
 # ---- caches with too little in their keys ----------------------------------------------------------------------
 
 
-def _key(program: Program, *without: str) -> Any:
-    """The ops, wiring, shapes, dtypes and params of a program, but for what is left out."""
-    names: dict[Variable, int] = {}
-
-    def value(v: Variable) -> Any:
-        dtype = None if "dtypes" in without else v.dtype
-        number = repr(v.value) if isinstance(v, Literal) else names.setdefault(v, len(names))
-        constant = program.constants.get(v)
-        data = (
-            b""
-            if constant is None or "constants" in without
-            else np.asarray(constant.representation).tobytes()
-        )
-        return v.shape, dtype, number, data
-
-    rows = [
-        (e.op.name, *map(value, (*e.operands, *e.results)), () if "params" in without else repr(e.params))
-        for e in program.equations
-    ]
-    return (*map(value, program.inputs), *rows, *map(value, program.outputs))
-
-
 @fault_in_compiler("programs.recompiled")
 def cached_without_dtypes(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler finds its machine code by ops and shapes, whatever the dtypes."""
-    return state.setdefault(_key(program, "dtypes"), original(program))  # type: ignore[no-any-return]
+    return state.setdefault(incomplete_key(program, "dtypes"), original(program))  # type: ignore[no-any-return]
 
 
 @fault_in_compiler("programs.recompiled")
 def cached_without_params(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler finds its machine code by ops, shapes and dtypes, whatever the params."""
-    return state.setdefault(_key(program, "params"), original(program))  # type: ignore[no-any-return]
+    return state.setdefault(incomplete_key(program, "params"), original(program))  # type: ignore[no-any-return]
 
 
 @fault_in_compiler("programs.recompiled")
 def cached_without_constants(original: Compile, program: Program, backend: Numpy, state: State) -> Run:
     """A compiler finds its machine code by equations, whatever the captured tensors in it."""
-    return state.setdefault(_key(program, "constants"), original(program))  # type: ignore[no-any-return]
+    return state.setdefault(incomplete_key(program, "constants"), original(program))  # type: ignore[no-any-return]
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------
@@ -264,13 +227,9 @@ def donation_of_any_argument(original: Compile, program: Program, backend: Numpy
 
     def run_in_argument(xs: Arrays) -> Arrays:
         ys = list(called(xs))
-        for x in xs:
-            if (
-                ys
-                and x is not ys[0]
-                and (x.shape, x.dtype) == (ys[0].shape, ys[0].dtype)
-                and x.flags.writeable
-            ):
+        for x in xs if ys else ():
+            fits = (x.shape, x.dtype) == (ys[0].shape, ys[0].dtype) and x.flags.writeable
+            if fits and x is not ys[0]:
                 x[...] = ys[0]
                 return [x, *ys[1:]]
         return ys

@@ -10,8 +10,8 @@ from typing import Any
 import tensorken as tk
 from tensorken.complex_numbers import arithmetic, elementary, rules
 from tensorken.complex_numbers.tensor import ComplexTensor
-from tensorken_conformance.faults.changes import attribute, entry
-from tensorken_conformance.faults.fault import Declared, Patch, fault, fault_in_function
+from tensorken_conformance.faults.changes import entry
+from tensorken_conformance.faults.fault import Declared, Place, fault_by, fault_in_function
 from tensorken_core.language.bodies.arrangement import take_along
 from tensorken_core.language.op import OPS
 from tensorken_core.transforms import grad
@@ -24,17 +24,10 @@ DERIVATIVES = "derivatives.complex"
 def _fault_in_function_of_z(law: str, name: str) -> Callable[[Declared], Declared]:
     """Declare a fault in the rule of an op; the function receives the original rule and its arguments."""
 
-    def declare(wrong: Declared) -> Declared:
-        @functools.wraps(wrong)
-        def patch() -> Patch:
-            original = rules.RULES[name]
-            with entry(rules.RULES, name, lambda *args: wrong(original, *args)):
-                yield None
+    def patch(wrong: Callable[..., Any]) -> Place:
+        return entry(rules.RULES, name, functools.partial(wrong, rules.RULES[name]))
 
-        fault(law)(patch)
-        return wrong
-
-    return declare
+    return fault_by(patch, law)
 
 
 def _positive_zeros(x: Any) -> Any:
@@ -245,14 +238,9 @@ def second_factor_is_constant(original: Any, a: Any, b: Any) -> Any:
     return ComplexTensor(y.real, y.imag - imag + a.imag * tk.stop_gradient(b.real))
 
 
-@fault(DERIVATIVES)
-def angle_has_the_derivative_of_a_right_angle() -> Patch:
+@fault_in_function(DERIVATIVES, tk, "angle")
+def angle_has_the_derivative_of_a_right_angle(original: Any, z: Any) -> Any:
     """The derivative of angle by the real part lacks the minus sign."""
-
-    def wrong(z: Any) -> Any:
-        y = z.imag.apply(OPS["atan2"], z.real)
-        slope = z.imag / (z.real * z.real + z.imag * z.imag)
-        return y + 2.0 * tk.stop_gradient(slope) * (z.real - tk.stop_gradient(z.real))
-
-    with attribute(tk, "angle", wrong):
-        yield None
+    y = z.imag.apply(OPS["atan2"], z.real)
+    slope = z.imag / (z.real * z.real + z.imag * z.imag)
+    return y + 2.0 * tk.stop_gradient(slope) * (z.real - tk.stop_gradient(z.real))

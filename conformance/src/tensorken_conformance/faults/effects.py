@@ -11,17 +11,16 @@ from tensorken.ops import callbacks
 from tensorken.ops.callbacks import DEBUG_CALLBACK, IO_CALLBACK, Callback
 from tensorken.programs import execution
 from tensorken_conformance.faults.changes import rules
-from tensorken_conformance.faults.fault import Patch, fault, fault_in_function
+from tensorken_conformance.faults.fault import Place, fault, fault_in_function
 from tensorken_core.program.program import Equation, Program
 
 LAW = "programs.effects"
 
 
 @fault(LAW)
-def unused_effects_are_dropped() -> Patch:
+def unused_effects_are_dropped() -> Place:
     """A callback with an effect is dropped from a program if its results are not used."""
-    with rules(IO_CALLBACK, opaque="pure"):
-        yield None
+    return rules(IO_CALLBACK, opaque="pure")
 
 
 @fault_in_function(LAW, execution, "optimised")
@@ -61,7 +60,7 @@ def effects_of_a_batch_occur_backwards(original: Any, self: Any, size: int, flag
 
 
 @fault(LAW)
-def effects_occur_again_under_jvp() -> Patch:
+def effects_occur_again_under_jvp() -> Place:
     """A debug callback runs twice where its operands have tangents."""
     right = DEBUG_CALLBACK.jvp_with_primals
     assert right is not None
@@ -70,12 +69,11 @@ def effects_occur_again_under_jvp() -> Patch:
         right(tangents, xs, params)
         return right(tangents, xs, params)
 
-    with rules(DEBUG_CALLBACK, jvp_with_primals=twice):
-        yield None
+    return rules(DEBUG_CALLBACK, jvp_with_primals=twice)
 
 
 @fault(LAW)
-def effects_on_equal_numbers_occur_once() -> Patch:
+def effects_on_equal_numbers_occur_once() -> Place:
     """A callback on a number does not run again on an equal one."""
     body = IO_CALLBACK.body
     assert body is not None
@@ -90,5 +88,4 @@ def effects_on_equal_numbers_occur_once() -> Patch:
             seen[key] = body(backend, *args)
         return seen[key]
 
-    with rules(IO_CALLBACK, body=once):
-        yield None
+    return rules(IO_CALLBACK, body=once)

@@ -7,17 +7,15 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
 from tensorken_conformance.faults.changes import rules
-from tensorken_conformance.faults.fault import Original, Patch, fault
+from tensorken_conformance.faults.fault import Original, Place, fault
 from tensorken_conformance.subject import Array
 from tensorken_core.errors import BackendError
 from tensorken_core.language.capabilities import Capabilities
-from tensorken_core.language.dtypes import DTYPES, DType
-from tensorken_core.language.shapes import Shape, reduced
+from tensorken_core.language.shapes import reduced
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.arrays import Array as Numbers
 from tensorken_reference.backend import Reference
@@ -45,14 +43,11 @@ def refuses_too_late(original: Original, x: Array) -> Array:
     raise BackendError("tan: it is not written yet")
 
 
-@fault("declarations.refuses", "full")
-class AbsentDtypeWorks(Numpy):
-    """float16 is not among the dtypes declared, and full makes tensors of it as float32."""
+@fault("declarations.refuses", "tan")
+class StaleInOneDtype(Numpy):
+    """tan is declared unsupported in float64 alone, and works there."""
 
-    capabilities = replace(Numpy.capabilities, dtypes=("bool", "int32", "int64", "float32", "float64"))
-
-    def full(self, shape: Shape, value: Any, dtype: DType) -> Array:
-        return super().full(shape, value, DTYPES["float32"] if dtype.name == "float16" else dtype)
+    capabilities = replace(Numpy.capabilities, unsupported={"tan.float64": "it is not written yet"})
 
 
 @fault("declarations.levels", "floor", crude=True)
@@ -97,17 +92,15 @@ def declares_better_than_it_is(original: Callable[..., Numbers], a: Numbers, b: 
 
 
 @fault("errors.refused", "maximum-of-nothing")
-def extreme_of_nothing() -> Patch:
+def extreme_of_nothing() -> Place:
     """The language accepts a maximum over an axis of no elements, and the backend raises an error of its own."""
-    with rules("max", shape=reduced):
-        yield None
+    return rules("max", shape=reduced)
 
 
 @fault("errors.refused", "crop-beyond-the-end")
-def crop_beyond_the_end() -> Patch:
+def crop_beyond_the_end() -> Place:
     """The language accepts a crop beyond the end, and the backend returns the elements that exist."""
-    with rules("crop", shape=lambda x, limits: tuple([end - start for start, end in limits])):
-        yield None
+    return rules("crop", shape=lambda x, limits: tuple([end - start for start, end in limits]))
 
 
 @fault("errors.survived", "failing-op", "accident", method="mul")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from tensorken_numpy.backend import Numpy
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
-Place = Callable[[], AbstractContextManager[Any]]
+Place = AbstractContextManager[Any]
 """A context in which the language is wrong; it yields the name of the backend, or None for the id of the fault."""
 
 
@@ -47,7 +47,7 @@ class Fault:
     crude: bool
     says: str
     make: Callable[[], RawTensor[Any]]
-    place: Place = nullcontext
+    place: Callable[[], Place] = nullcontext
 
     @property
     def id(self) -> str:
@@ -77,7 +77,8 @@ def fault(
     * a backend class;
     * a function that replaces one method of a correct backend. It receives the original method and the operands; if it
       has a parameter `state`, it receives a dict that lives as long as the backend;
-    * a generator that changes the language until it ends, and yields the name of the backend or None.
+    * a function without parameters that returns a context in which the language is wrong, or a generator that is one;
+      it yields the name of the backend, or None.
 
     Args:
         law: the id of the law that must detect it.
@@ -93,12 +94,14 @@ def fault(
 
     def declare(wrong: Declared) -> Declared:
         name = wrong.__name__
-        place: Place = nullcontext
+        place: Callable[[], Place] = nullcontext
         if isinstance(wrong, type):
             kind: Callable[[], RawTensor[Any]] = wrong
             name = re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Z])", "-", name)
         elif inspect.isgeneratorfunction(wrong):
             kind, place = on, contextmanager(wrong)
+        elif not inspect.signature(wrong, follow_wrapped=False).parameters:
+            kind, place = on, wrong
         else:
             kind = _with_method(on, method or ops[0], wrong, lambda x: _matches(x, dtype, shape, ndim))
         found = Fault(
@@ -157,41 +160,63 @@ Run = Callable[[Arrays], Arrays]
 """A compiled program, as `compile` returns it."""
 
 
+def fault_by(
+    changed: Callable[..., Any], law: str, *ops: str, **facts: Any
+) -> Callable[[Declared], Declared]:
+    """Declare a fault in terms of another one.
+
+    Args:
+        changed: the other fault, as for `fault`; it receives the decorated function before its own arguments.
+        law: as for `fault`.
+        ops: as for `fault`.
+        facts: further arguments of `fault`.
+    """
+
+    def declare(wrong: Declared) -> Declared:
+        fault(law, *ops, **facts)(functools.update_wrapper(functools.partial(changed, wrong), wrong))
+        return wrong
+
+    return declare
+
+
 def fault_in_calls(law: str) -> Callable[[Declared], Declared]:
     """Declare a fault in the calls of compiled programs.
 
     The function receives the correct program, a dict that lives as long as it, its equations, and the operands.
     """
 
-    def declare(wrong: Declared) -> Declared:
-        @functools.wraps(wrong)
-        def compiled(original: Compile, program: Program) -> Run | None:
-            run, state = original(program), State()
-            return None if run is None else lambda xs: wrong(run, state, program, xs)
+    def compiled(wrong: Callable[..., Arrays], original: Compile, program: Program) -> Run | None:
+        run, state = original(program), State()
+        return None if run is None else lambda xs: wrong(run, state, program, xs)
 
-        fault(law, method="compile")(compiled)
-        return wrong
-
-    return declare
+    return fault_by(compiled, law, method="compile")
 
 
-def fault_in_function(law: str, owner: Any, name: str, *ops: str) -> Callable[[Declared], Declared]:
+def fault_in_function(
+    law: str, owner: Any, name: str, *ops: str, **facts: Any
+) -> Callable[[Declared], Declared]:
     """Declare a fault in a function of a module, or in a method of a class, outside the backends.
 
     The decorated function receives the original one, and its arguments.
     """
 
-    def declare(wrong: Declared) -> Declared:
-        @functools.wraps(wrong)
-        def patch() -> Patch:
-            original = getattr(owner, name)
-            with attribute(owner, name, lambda *args, **kwargs: wrong(original, *args, **kwargs)):
-                yield None
+    def patch(wrong: Callable[..., Any]) -> Place:
+        original = getattr(owner, name)
+        return attribute(owner, name, lambda *args, **kwargs: wrong(original, *args, **kwargs))
 
-        fault(law, *ops)(patch)
-        return wrong
+    return fault_by(patch, law, *ops, **facts)
 
-    return declare
+
+def fault_in_fact(law: str, op: str, fact: str, *ops: str) -> Callable[[Declared], Declared]:
+    """Declare a fault in a fact of an op that is a function, such as its shape rule.
+
+    The decorated function receives the original one, and its arguments.
+    """
+
+    def patch(wrong: Callable[..., Any]) -> Place:
+        return rules(op, **{fact: functools.partial(wrong, getattr(OPS[op], fact))})
+
+    return fault_by(patch, law, *ops)
 
 
 def fault_in_rule(
@@ -200,8 +225,7 @@ def fault_in_rule(
     op: str = "",
     operand: int = 0,
     modes: tuple[str, ...] = ("jvp", "vjp"),
-    fuse: bool = True,
-    on: type[RawTensor[Any]] = Numpy,
+    **facts: Any,
 ) -> Callable[[Declared], Declared]:
     """Declare a fault in a derivative rule, by default the same one in both modes.
 
@@ -213,25 +237,18 @@ def fault_in_rule(
         op: the op whose rule it replaces; by default the first of the ops.
         operand: the operand to which the rule belongs.
         modes: `jvp`, `vjp` or both.
-        fuse: as for `fault`.
-        on: as for `fault`.
+        facts: further arguments of `fault`.
     """
 
-    def declare(wrong: Declared) -> Declared:
-        @functools.wraps(wrong)
-        def patch() -> Patch:
-            name, changed = op or ops[0], {}
-            for mode in modes:
-                found = list(getattr(OPS[name], mode))
-                found[operand] = functools.partial(wrong, found[operand])
-                changed[mode] = tuple(found)
-            with rules(name, **changed):
-                yield None
+    def patch(wrong: Callable[..., Any]) -> Place:
+        name, changed = op or ops[0], {}
+        for mode in modes:
+            found = list(getattr(OPS[name], mode))
+            found[operand] = functools.partial(wrong, found[operand])
+            changed[mode] = tuple(found)
+        return rules(name, **changed)
 
-        fault(law, *ops, fuse=fuse, on=on)(patch)
-        return wrong
-
-    return declare
+    return fault_by(patch, law, *ops, **facts)
 
 
 Original = Callable[..., Array]
@@ -239,6 +256,3 @@ Original = Callable[..., Array]
 
 Compile = Callable[[Program], "Run | None"]
 """The original method `compile`."""
-
-Patch = Iterator[str | None]
-"""The return type of a generator that is declared a fault."""

@@ -6,10 +6,11 @@ import decimal
 import os
 import random
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 
-from tensorken_conformance.faults.fault import Original, Patch, fault
+from tensorken_conformance.faults.fault import Original, fault
 from tensorken_conformance.faults.hosting import PLUGIN, installed
 from tensorken_conformance.subject import Array
 
@@ -59,7 +60,7 @@ def sets_the_environment(original: Original, a: Array, b: Array, axes: tuple[int
 
 
 @fault(LAW, "loading")
-def silences_numpy_when_loaded() -> Patch:
+def silences_numpy_when_loaded() -> Iterator[str]:
     """Loading the backend turns off numpy's warnings, for all code of the process."""
     silenced = "    import numpy; numpy.seterr(all='ignore')\n    return Numpy()"
     module = PLUGIN.replace("    return Numpy()", silenced)

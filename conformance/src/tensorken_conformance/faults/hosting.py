@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tensorken_conformance.faults.fault import Patch, fault
+from tensorken_conformance.faults.fault import Place, fault
 from tensorken_core.host.registry import REGISTRY
 from tensorken_numpy.backend import Numpy
 
@@ -65,31 +65,27 @@ def installed(module: str = PLUGIN, metadata: str = METADATA) -> Iterator[str]:
 
 
 @fault("host.entry-point", "loads")
-def other_name() -> Patch:
+def other_name() -> Place:
     """The entry point has another name than its backend."""
-    with installed(PLUGIN.replace('"faulty"', '"flawless"')) as name:
-        yield name
+    return installed(PLUGIN.replace('"faulty"', '"flawless"'))
 
 
 @fault("host.metadata", "requirement")
-def range_without_end() -> Patch:
+def range_without_end() -> Place:
     """The distribution claims to work with all later versions of the core."""
-    with installed(metadata=METADATA.replace(",<0.2", "")) as name:
-        yield name
+    return installed(metadata=METADATA.replace(",<0.2", ""))
 
 
 @fault("host.language", "next")
-def language_without_end() -> Patch:
+def language_without_end() -> Place:
     """The backend claims to support versions of the language that do not exist yet."""
-    with installed(PLUGIN.replace(">=1.0,<2", ">=1.0")) as name:
-        yield name
+    return installed(PLUGIN.replace(">=1.0,<2", ">=1.0"))
 
 
 @fault("host.lazy", "describing")
-def heavy_import() -> Patch:
+def heavy_import() -> Place:
     """The plugin imports its numeric library when it is described, instead of when it is loaded."""
-    with installed("import mpmath\n" + PLUGIN) as name:
-        yield name
+    return installed("import mpmath\n" + PLUGIN)
 
 
 @fault("host.probe", "repr")

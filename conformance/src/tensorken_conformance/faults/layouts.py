@@ -157,9 +157,7 @@ def two_keys_of_one_word_are_one_key(original: Original, key: Array, counter: Ar
 
 
 @fault_in_function(LAW, equations, "template", "pow")
-def compiled_powers_by_numbers_are_roots(
-    original: Any, name: str, dtypes: Any, given: Any
-) -> Template | None:
+def compiled_powers_by_numbers_are_roots(original: Any, name: str, dtypes: Any, given: Any) -> Any:
     """A compiled program computes pow by the number 0.5 in float64 as a square root, also at -0.0 and -inf."""
     root = name == "pow" and given[1] == 0.5 and dtypes[0] == np.float64
     return ((np.sqrt, "y", ("a",)),) if root else original(name, dtypes, given)
@@ -173,9 +171,7 @@ def compiled_limits_pass_over_nan(original: Any, name: str, dtypes: Any, given: 
 
 
 @fault_in_function(LAW, equations, "template", "logaddexp")
-def compiled_sums_of_powers_are_the_larger(
-    original: Any, name: str, dtypes: Any, given: Any
-) -> Template | None:
+def compiled_sums_of_powers_are_the_larger(original: Any, name: str, dtypes: Any, given: Any) -> Any:
     """A compiled program computes logaddexp of a number and float64 values as their maximum."""
     larger = name == "logaddexp" and given[0] is not None and dtypes[0] == np.float64
     return ((np.maximum, "y", ("a", "b")),) if larger else original(name, dtypes, given)

@@ -15,7 +15,7 @@ from tensorken.kernels.nests import FusionGroup
 from tensorken.kernels.reference import ReferenceNest, ReferenceWalk
 from tensorken.kernels.rows import Rows
 from tensorken_conformance.faults.changes import attribute
-from tensorken_conformance.faults.fault import Patch, fault, fault_in_function
+from tensorken_conformance.faults.fault import Place, fault, fault_in_function
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 from tensorken_core.program.program import Program, Variable
@@ -52,9 +52,7 @@ def _value(walk: ReferenceWalk, index: IndexExpression) -> int:
 
 
 @fault_in_function(LAW, ElementIndex, "before_permute")
-def permuted_by_the_inverse(
-    original: Original, index: ElementIndex, shape: Shape, order: Axes
-) -> ElementIndex:
+def permuted_by_the_inverse(original: Any, index: ElementIndex, shape: Shape, order: Axes) -> ElementIndex:
     """An element of a permuted array is read by the inverse of the order of its axes."""
     inverse = tuple([order.index(i) for i in range(len(order))])
     return original(index, shape, inverse)  # type: ignore[no-any-return]
@@ -79,9 +77,7 @@ def flip_of_the_last_axis(original: Original, index: ElementIndex, axes: Axes) -
 
 
 @fault_in_function(LAW, ElementIndex, "before_crop")
-def crop_of_the_first_axis(
-    original: Original, index: ElementIndex, shape: Shape, limits: Pairs
-) -> ElementIndex:
+def crop_of_the_first_axis(original: Any, index: ElementIndex, shape: Shape, limits: Pairs) -> ElementIndex:
     """A crop of several axes begins at its start along the first of them, and along the others at 0."""
     first = next((i for i, (start, _) in enumerate(limits) if start), 0)
     starts = tuple([(start if i == first else 0, end) for i, (start, end) in enumerate(limits)])
@@ -121,14 +117,13 @@ def recombined_whatever_the_factor(original: Original, index: IndexExpression) -
 
 
 @fault(LAW)
-def known_without_the_constant() -> Patch:
+def known_without_the_constant() -> Place:
     """An element that has been computed is found by the variables of its index, whatever the constant."""
 
     def key(index: IndexExpression) -> tuple[object, ...]:
         return tuple(sorted([term for term in index.terms.items() if index.sizes[term[0]] > 1]))
 
-    with attribute(IndexExpression, "key", property(key)):
-        yield None
+    return attribute(IndexExpression, "key", property(key))
 
 
 @fault_in_function(LAW, ElementWalk, "_index")
@@ -183,10 +178,9 @@ def groups_by_first_value(original: Original, groups: FusionGroups) -> Sequence[
 
 
 @fault(LAW)
-def joined_around_another() -> Patch:
+def joined_around_another() -> Place:
     """Two kernels become one though a third one reads from the first, and is read by the second."""
-    with attribute(FusionGroups, "_runs_between", lambda groups, one, other: False):
-        yield None
+    return attribute(FusionGroups, "_runs_between", lambda groups, one, other: False)
 
 
 @fault_in_function(LAW, lowering, "kept_values")

@@ -22,7 +22,7 @@ LAW = "programs.recompiled"
 # ---- caches with too little in their keys ------------------------------------------------------------------
 
 
-def _key(program: Program, *without: str) -> tuple[Any, ...]:
+def incomplete_key(program: Program, *without: str) -> tuple[Any, ...]:
     """A cache key of a program that lacks some facts."""
     places: dict[Any, int] = {}
 
@@ -42,7 +42,9 @@ def _key(program: Program, *without: str) -> tuple[Any, ...]:
     def params(equation: Equation) -> Any:
         if "params" in without:
             return tuple([kind(v) for v in equation.results])
-        return tuple([_key(p, *without) if isinstance(p, Program) else repr(p) for p in equation.params])
+        return tuple(
+            [incomplete_key(p, *without) if isinstance(p, Program) else repr(p) for p in equation.params]
+        )
 
     inputs = tuple([value(v) for v in program.inputs])
     steps = tuple(
@@ -64,7 +66,7 @@ class _Keyed(Numpy):
         self.known: dict[Any, Program] = {}
 
     def compile(self, program: Program) -> Run | None:
-        first = self.known.setdefault(_key(program, *self.without), program)
+        first = self.known.setdefault(incomplete_key(program, *self.without), program)
         return super().compile(program if first is program else self.mixed(program, first))
 
     def mixed(self, program: Program, first: Program) -> Program:
@@ -93,7 +95,7 @@ class RecompiledWithoutDtypes(_Keyed):
     without = ("dtypes",)
 
     def compile(self, program: Program) -> Run | None:
-        first = self.known.setdefault(_key(program, "dtypes"), program)
+        first = self.known.setdefault(incomplete_key(program, "dtypes"), program)
         run = Numpy.compile(self, program)
         if run is None or first is program:
             return run

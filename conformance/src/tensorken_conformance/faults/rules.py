@@ -8,7 +8,7 @@ import numpy as np
 
 import tensorken as tk
 from tensorken_conformance.faults.changes import entry, extreme_weights
-from tensorken_conformance.faults.fault import Patch, fault, fault_in_function, fault_in_rule
+from tensorken_conformance.faults.fault import Place, fault, fault_in_function, fault_in_rule
 from tensorken_core.language.derived.arrangement import tie_weights
 from tensorken_core.language.op import OPS
 from tensorken_core.levels.batch import SHIFT_PARAM
@@ -86,15 +86,14 @@ def natural_slope(original: Any, t: Any, y: Any, x: Any) -> Any:
 
 
 @fault("derivatives.decisions", "max")
-def ties_of_max_count_twice() -> Patch:
+def ties_of_max_count_twice() -> Place:
     """Both rules of max weigh its maxima by the square of their share: wrong only for ties."""
 
     def weights(y: Any, x: Any, axes: Any) -> Any:
         part = tie_weights(y, x, axes)
         return part * part
 
-    with extreme_weights("max", weights):
-        yield None
+    return extreme_weights("max", weights)
 
 
 @fault_in_rule("derivatives.differences", "tanh")
@@ -184,18 +183,16 @@ def stale_tape(original: Any, self: Any, op: Any, operands: Any, params: Any) ->
 
 
 @fault("derivatives.vmap", "flip")
-def unshifted_axes() -> Patch:
+def unshifted_axes() -> Place:
     """A batch flips and reduces the axis before each one but the last of the axes."""
 
     def shift(axes: Any, size: int) -> Any:
         return tuple(sorted({axis + (axis != axes[-1]) for axis in axes}))
 
-    with entry(SHIFT_PARAM, "axes", shift):
-        yield None
+    return entry(SHIFT_PARAM, "axes", shift)
 
 
 @fault("derivatives.vmap", "cumsum", "running-sum")
-def last_axis_of_batch() -> Patch:
+def last_axis_of_batch() -> Place:
     """A batch uses axis 1 of the batch for axis 1 of an example."""
-    with entry(SHIFT_PARAM, "axis", lambda axis, size: axis if axis == 1 else axis + 1):
-        yield None
+    return entry(SHIFT_PARAM, "axis", lambda axis, size: axis if axis == 1 else axis + 1)

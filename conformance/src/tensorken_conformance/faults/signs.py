@@ -12,7 +12,7 @@ from tensorken.programs.passes import algebra
 from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken.programs.passes.rewriting import Rewriting
 from tensorken_conformance.faults.changes import entry, replaced
-from tensorken_conformance.faults.fault import Original, Patch, fault, fault_in_function
+from tensorken_conformance.faults.fault import Original, Place, fault, fault_in_function
 from tensorken_conformance.subject import Array
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.shapes import Axes
@@ -31,51 +31,50 @@ def _is(v: Variable, number: float) -> bool:
 # ---- passes ------------------------------------------------------------------------------------------------
 
 
-def _rewriting(op: Op, rule: Callable[[Rewriting, Equation], Variable | None]) -> Patch:
+def _rewriting(op: Op, rule: Callable[[Rewriting, Equation], Variable | None]) -> Place:
     """A further rule for an op, tried before the others."""
-    with entry(algebra._RULES, op, (rule, *algebra._RULES[op])):
-        yield None
+    return entry(algebra._RULES, op, (rule, *algebra._RULES[op]))
 
 
 @fault(LAW)
-def zero_added_is_dropped() -> Patch:
+def zero_added_is_dropped() -> Place:
     """Compiled programs simplify x + 0.0 to x, which keeps -0.0."""
-    yield from _rewriting(ADD, lambda sweep, e: e.operands[0] if _is(e.operands[1], 0.0) else None)
+    return _rewriting(ADD, lambda sweep, e: e.operands[0] if _is(e.operands[1], 0.0) else None)
 
 
 @fault(LAW)
-def minus_zero_subtracted_is_dropped() -> Patch:
+def minus_zero_subtracted_is_dropped() -> Place:
     """Compiled programs simplify x - -0.0 to x, which keeps -0.0."""
-    yield from _rewriting(SUB, lambda sweep, e: e.operands[0] if _is(e.operands[1], -0.0) else None)
+    return _rewriting(SUB, lambda sweep, e: e.operands[0] if _is(e.operands[1], -0.0) else None)
 
 
 @fault(LAW)
-def subtracted_from_zero_is_negated() -> Patch:
+def subtracted_from_zero_is_negated() -> Place:
     """Compiled programs simplify 0.0 - x to -x, which differs for 0.0."""
-    yield from _rewriting(
+    return _rewriting(
         SUB, lambda sweep, e: sweep.write(NEG, (e.operands[1],)) if _is(e.operands[0], 0.0) else None
     )
 
 
 @fault(LAW)
-def negated_difference_is_turned_round() -> Patch:
+def negated_difference_is_turned_round() -> Place:
     """Compiled programs simplify -(a - b) to b - a, which differs where a equals b."""
 
     def rule(sweep: Rewriting, e: Equation) -> Variable | None:
         inner = sweep.operands_if(e.operands[0], SUB)
         return sweep.write(SUB, (inner[1], inner[0])) if inner else None
 
-    yield from _rewriting(NEG, rule)
+    return _rewriting(NEG, rule)
 
 
 @fault(LAW)
-def times_zero_is_zero() -> Patch:
+def times_zero_is_zero() -> Place:
     """Compiled programs simplify x * 0.0 to 0.0, whatever the sign of x."""
 
     def rule(sweep: Rewriting, e: Equation) -> Variable | None:
         return Literal(e.results[0].shape, e.results[0].dtype, 0.0) if _is(e.operands[1], 0.0) else None
 
-    yield from _rewriting(MUL, rule)
+    return _rewriting(MUL, rule)
 
 
 @fault_in_function(LAW, EquationWriter, "full")

@@ -15,9 +15,7 @@ from tensorken_string.backend import Expression, String
 
 
 @fault("symbolic.shapes", fuse=False, on=String, method="interpret")
-def keeps_shape(
-    original: Callable[..., Any], op: Op, operands: Sequence[Expression], params: tuple[Any, ...]
-) -> Any:
+def keeps_shape(original: Any, op: Op, operands: Sequence[Expression], params: tuple[Any, ...]) -> Any:
     """permute returns an expression of the shape of its operand."""
     y = original(op, operands, params)
     return replace(y, shape=operands[0].shape) if op.name == "permute" else y
@@ -32,9 +30,7 @@ def numbers_its_names(original: Callable[..., Any], state: dict[int, None], op: 
 
 
 @fault("symbolic.parses", fuse=False, on=String, method="interpret")
-def no_brackets(
-    original: Callable[..., Any], op: Op, operands: Sequence[Expression], params: tuple[Any, ...]
-) -> Any:
+def no_brackets(original: Any, op: Op, operands: Sequence[Expression], params: tuple[Any, ...]) -> Any:
     """Expressions of infix ops have no brackets, so products of sums read as sums of products."""
     y = original(op, operands, params)
     return replace(y, text=y.text[1:-1]) if op.name in ("add", "sub") else y

@@ -39,11 +39,8 @@ def last_of_65_dropped(original: Original, x: Array, indices: Array, axis: int, 
 @fault("values.arrangement", "sort", dtype="int32", shape=(257,))
 def last_block_not_merged(original: Original, x: Array, axis: int) -> Array:
     """sort of 257 int32 elements that are not flipped sorts the first 256 and the last, and does not merge them."""
-    return (
-        np.concatenate([original(x[:256], 0), original(x[256:], 0)])
-        if x.strides[0] > 0
-        else original(x, axis)
-    )
+    parts = [x[:256], x[256:]] if x.strides[0] > 0 else [x]
+    return np.concatenate([original(part, axis) for part in parts])
 
 
 @fault("values.arrangement", "argsort", dtype="bool", shape=(63,))

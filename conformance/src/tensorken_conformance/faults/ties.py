@@ -8,7 +8,7 @@ import tensorken as tk
 from tensorken.arrays.functions import statistics
 from tensorken.arrays.indexing import updates
 from tensorken_conformance.faults.changes import extreme_weights, rules
-from tensorken_conformance.faults.fault import Patch, fault, fault_in_function, fault_in_rule
+from tensorken_conformance.faults.fault import Place, fault, fault_in_function, fault_in_rule
 from tensorken_core.language.bodies import arrangement
 from tensorken_core.language.op import OPS
 
@@ -36,27 +36,24 @@ def _rest_to_second(t: Any, y: Any, a: Any, b: Any) -> Any:
 
 
 @fault(LAW, "maximum", "fmax", "clip", "maximum-broadcast")
-def first_of_two_has_all() -> Patch:
+def first_of_two_has_all() -> Place:
     """The derivative of maximum goes to its first operand where both are equal, in both modes."""
     both = (_all_to_first, _rest_to_second)
-    with rules("maximum", jvp=both, vjp=both):
-        yield None
+    return rules("maximum", jvp=both, vjp=both)
 
 
 @fault(LAW, "minimum", "fmin")
-def each_of_two_has_all() -> Patch:
+def each_of_two_has_all() -> Place:
     """The derivative of minimum goes to each of two equal operands in full, in both modes."""
     both = (_all_to_first, lambda t, y, a, b: b.eq(y).where(t, 0.0))
-    with rules("minimum", jvp=both, vjp=both):
-        yield None
+    return rules("minimum", jvp=both, vjp=both)
 
 
 @fault(LAW, "clip", "clip-from-above")
-def flat_at_the_upper_limit() -> Patch:
+def flat_at_the_upper_limit() -> Place:
     """Where minimum is of two equal operands its derivative by the first is 0, so clip is flat at its upper limit."""
     both = (lambda t, y, a, b: (a < b).where(t, 0.0), lambda t, y, a, b: (a < b).where(0.0, t))
-    with rules("minimum", jvp=both, vjp=both):
-        yield None
+    return rules("minimum", jvp=both, vjp=both)
 
 
 def _weights_of_last(y: Any, x: Any, axes: Any) -> Any:
@@ -67,22 +64,20 @@ def _weights_of_last(y: Any, x: Any, axes: Any) -> Any:
 
 
 @fault(LAW, "min", "min-of-two", "min-over-all", "range")
-def last_minimum_has_all() -> Patch:
+def last_minimum_has_all() -> Place:
     """The derivative of min goes to the last of several equal elements along an axis, in both modes."""
-    with extreme_weights("min", _weights_of_last):
-        yield None
+    return extreme_weights("min", _weights_of_last)
 
 
 @fault(LAW, "max-over-all")
-def shares_of_the_last_axis_alone() -> Patch:
+def shares_of_the_last_axis_alone() -> Place:
     """The derivative of max over several axes is shared among equal elements of the last of these axes alone."""
 
     def weights(y: Any, x: Any, axes: Any) -> Any:
         hits = x.eq(y.expand(x.shape)).astype(x.dtype)
         return hits / hits.sum(axes[-1:], keepdims=True).maximum(1.0).expand(x.shape)
 
-    with extreme_weights("max", weights):
-        yield None
+    return extreme_weights("max", weights)
 
 
 def _backwards(x: Any, axis: int) -> Any:
@@ -91,7 +86,7 @@ def _backwards(x: Any, axis: int) -> Any:
 
 
 @fault(LAW, "sort", "sort-descending", "median", "quantile-at-an-element")
-def equal_elements_change_places() -> Patch:
+def equal_elements_change_places() -> Place:
     """The derivative of sort takes equal elements from the last to the first, in both modes."""
 
     def push(t: Any, y: Any, x: Any, axis: int) -> Any:
@@ -101,8 +96,7 @@ def equal_elements_change_places() -> Patch:
         places = arrangement.flat_indices(_backwards(x, axis), x.shape[axis], axis)
         return t.reshape((t.size,)).scatter_add(places, 0, t.size).reshape(x.shape)
 
-    with rules("sort", jvp=(push,), vjp=(pull,)):
-        yield None
+    return rules("sort", jvp=(push,), vjp=(pull,))
 
 
 @fault_in_rule(LAW, "abs", "absolute-norm")
@@ -129,7 +123,7 @@ def written_value_has_all(original: Any, name: str, x: Any, values: Any, places:
 
 
 @fault(LAW, "where-not-smaller", "where-larger")
-def condition_forgets_equality() -> Patch:
+def condition_forgets_equality() -> Place:
     """The derivative of where, whose condition came from a comparison, is a half on both sides of equal operands."""
     _, yes, no = OPS["where"].vjp
     assert yes is not None and no is not None
@@ -140,5 +134,4 @@ def condition_forgets_equality() -> Patch:
     def second(t: Any, y: Any, c: Any, a: Any, b: Any) -> Any:
         return a.eq(b).where(t * 0.5, no(t, y, c, a, b))
 
-    with rules("where", jvp=(None, first, second), vjp=(None, first, second)):
-        yield None
+    return rules("where", jvp=(None, first, second), vjp=(None, first, second))

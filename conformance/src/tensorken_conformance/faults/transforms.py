@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +10,7 @@ import numpy as np
 from tensorken import fft as functions
 from tensorken.fft import of_real, transforms as of_complex
 from tensorken.ops import fourier_bodies as bodies
-from tensorken_conformance.faults.changes import attribute, rules
-from tensorken_conformance.faults.fault import Declared, Original, Patch, fault, fault_in_function
+from tensorken_conformance.faults.fault import Declared, Original, fault, fault_in_fact, fault_in_function
 from tensorken_conformance.subject import Array
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
@@ -23,6 +21,8 @@ FUNCTIONS = "values.spectra"
 DERIVATIVES = "derivatives.spectra"
 
 Parts = tuple[Array, Array]
+
+OfParts = Callable[..., Parts]
 
 
 class Bodies(Numpy):
@@ -40,10 +40,9 @@ for _name in ("fft", "rfft", "irfft"):
 
 
 @fault(LAW, "fft", dtype="float32")
-def inverse_of_pairs_is_forward(original: Original, real: Array, imag: Array, inverse: bool) -> Parts:
+def inverse_of_pairs_is_forward(original: OfParts, real: Array, imag: Array, inverse: bool) -> Parts:
     """fft of float32 ignores the direction for lengths beyond 128."""
-    y: Any = original(real, imag, inverse and real.shape[-1] <= 128)
-    return y  # type: ignore[no-any-return]
+    return original(real, imag, inverse and real.shape[-1] <= 128)
 
 
 @fault(LAW, "irfft", dtype="float64")
@@ -72,7 +71,7 @@ def nan_of_an_ignored_part_spreads(original: Original, real: Array, imag: Array,
 
 
 @fault(LAW, "rfft", dtype="float64")
-def highest_frequency_is_missing(original: Original, x: Array) -> Parts:
+def highest_frequency_is_missing(original: OfParts, x: Array) -> Parts:
     """rfft of float64 leaves the last element of the spectrum of 30 numbers 0."""
     real, imag = (np.array(part) for part in original(x))
     if x.shape[-1] == 30:
@@ -81,34 +80,31 @@ def highest_frequency_is_missing(original: Original, x: Array) -> Parts:
 
 
 @fault(LAW, "fft", dtype="float64")
-def rows_share_the_first(original: Original, real: Array, imag: Array, inverse: bool) -> Parts:
+def rows_share_the_first(original: OfParts, real: Array, imag: Array, inverse: bool) -> Parts:
     """The inverse fft of float64 transforms the first row of a batch of 31 elements for each of them."""
     if inverse and real.shape[-1] == 31:
         real, imag = (np.broadcast_to(part[:1], part.shape) for part in (real, imag))
-    y: Any = original(real, imag, inverse)
-    return y  # type: ignore[no-any-return]
+    return original(real, imag, inverse)
 
 
 @fault(LAW, "fft", dtype="float64")
-def computed_in_single_precision(original: Original, real: Array, imag: Array, inverse: bool) -> Parts:
+def computed_in_single_precision(original: OfParts, real: Array, imag: Array, inverse: bool) -> Parts:
     """The inverse fft of float64 computes 97 elements in float32."""
     if not inverse or real.shape[-1] != 97:
-        y: Any = original(real, imag, inverse)
-        return y  # type: ignore[no-any-return]
+        return original(real, imag, inverse)
     parts = original(real.astype("float32"), imag.astype("float32"), inverse)
     return parts[0].astype("float64"), parts[1].astype("float64")
 
 
 @fault(LAW, "rfft", dtype="float32")
-def large_numbers_are_squared(original: Original, x: Array) -> Parts:
+def large_numbers_are_squared(original: OfParts, x: Array) -> Parts:
     """rfft of float32 divides by the norm, whose square overflows for large numbers of length 12."""
     if x.shape[-1] == 12:
         with np.errstate(all="ignore"):
             norm = np.sqrt(np.maximum((x * x).sum(-1, keepdims=True), np.finfo("float32").tiny))
             real, imag = original((x / norm).astype("float32"))
             return (real * norm).astype("float32"), (imag * norm).astype("float32")
-    y: Any = original(x)
-    return y  # type: ignore[no-any-return]
+    return original(x)
 
 
 # ---- the bodies ------------------------------------------------------------------------------------------------
@@ -116,18 +112,7 @@ def large_numbers_are_squared(original: Original, x: Array) -> Parts:
 
 def _fault_in_body(name: str, crude: bool = False) -> Callable[[Declared], Declared]:
     """Declare a fault in a function of the bodies; it receives the original function and its arguments."""
-
-    def declare(wrong: Declared) -> Declared:
-        @functools.wraps(wrong)
-        def patch() -> Patch:
-            original = getattr(bodies, name)
-            with attribute(bodies, name, lambda *args: wrong(original, *args)):
-                yield None
-
-        fault(LAW, "fft", "rfft", "irfft", on=Bodies, crude=crude)(patch)
-        return wrong
-
-    return declare
+    return fault_in_function(LAW, bodies, name, "fft", "rfft", "irfft", on=Bodies, crude=crude)
 
 
 @_fault_in_body("_odd")
@@ -218,63 +203,37 @@ def middle_frequency_is_positive(original: Any, n: int, d: float = 1.0, **given:
 # ---- derivatives -----------------------------------------------------------------------------------------------
 
 
-@fault(DERIVATIVES)
-def cotangents_of_the_same_sign() -> Patch:
+@fault_in_fact(DERIVATIVES, "fft", "vjp_all")
+def cotangents_of_the_same_sign(original: Any, cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     """The VJP of fft is the conjugate of the transpose: it keeps the sign of the exponent."""
-
-    def pull(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-        return bodies.fft_vjp(cotangents, ys, xs, (not params[0],))
-
-    with rules("fft", vjp_all=pull):
-        yield None
+    return original(cotangents, ys, xs, (not params[0],))
 
 
-@fault(DERIVATIVES)
-def highest_frequency_counts_twice() -> Patch:
+@fault_in_fact(DERIVATIVES, "irfft", "vjp_all")
+def highest_frequency_counts_twice(original: Any, cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     """The VJP of irfft doubles the cotangent at the frequency n/2 of an even length."""
-
-    def pull(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-        real, imag = bodies.irfft_vjp(cotangents, ys, xs, params)
-        last = real.shape[-1] - 1
-        return (real.at[..., last].multiply(2.0) if params[0] % 2 == 0 and last else real), imag
-
-    with rules("irfft", vjp_all=pull):
-        yield None
+    real, imag = original(cotangents, ys, xs, params)
+    last = real.shape[-1] - 1
+    return (real.at[..., last].multiply(2.0) if params[0] % 2 == 0 and last else real), imag
 
 
-@fault(DERIVATIVES)
-def last_of_odd_counts_once() -> Patch:
+@fault_in_fact(DERIVATIVES, "irfft", "vjp_all")
+def last_of_odd_counts_once(original: Any, cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     """The VJP of irfft does not double the last cotangent of an odd length, as if it were at the frequency n/2."""
-
-    def pull(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-        found = bodies.irfft_vjp(cotangents, ys, xs, params)
-        last = found[0].shape[-1] - 1
-        return tuple([x.at[..., last].multiply(0.5) if params[0] % 2 and last else x for x in found])
-
-    with rules("irfft", vjp_all=pull):
-        yield None
+    found = original(cotangents, ys, xs, params)
+    last = found[0].shape[-1] - 1
+    return tuple([x.at[..., last].multiply(0.5) if params[0] % 2 and last else x for x in found])
 
 
-@fault(DERIVATIVES)
-def halves_are_whole() -> Patch:
+@fault_in_fact(DERIVATIVES, "rfft", "vjp_all")
+def halves_are_whole(original: Any, cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
     """The VJP of rfft does not halve the cotangents within the spectrum, so they count twice."""
-
-    def pull(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-        size = xs[0].shape[-1]
-        real, imag = [y.zeros_like() if t is None else t for t, y in zip(cotangents, ys, strict=True)]
-        return (real.apply(OPS["irfft"], imag, size),)
-
-    with rules("rfft", vjp_all=pull):
-        yield None
+    real, imag = [y.zeros_like() if t is None else t for t, y in zip(cotangents, ys, strict=True)]
+    return (real.apply(OPS["irfft"], imag, xs[0].shape[-1]),)
 
 
-@fault(DERIVATIVES)
-def tangents_of_imaginary_parts_are_dropped() -> Patch:
+@fault_in_fact(DERIVATIVES, "irfft", "jvp_all")
+def tangents_of_imaginary_parts_are_dropped(original: Any, tangents: Any, *rest: Any) -> Any:
     """The JVP of irfft ignores the tangent of the imaginary parts of even lengths."""
-
-    def push(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-        real, imag = tangents
-        return bodies.irfft_jvp((real, None if params[0] % 2 == 0 else imag), ys, xs, params)
-
-    with rules("irfft", jvp_all=push):
-        yield None
+    real, imag = tangents
+    return original((real, None if rest[-1][0] % 2 == 0 else imag), *rest)

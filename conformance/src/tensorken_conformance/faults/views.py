@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.faults.fault import Original, fault
+from tensorken_conformance.faults.fault import Declared, Original, fault, fault_by
 from tensorken_conformance.subject import Array
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 
@@ -73,23 +72,16 @@ def _equal_sizes(x: Array) -> bool:
 Operands = tuple[Array, Array]
 
 
-def fault_in_operands(
-    law: str, dtype: str
-) -> Callable[[Callable[[Array, Array, Axes], Operands]], Callable[[Array, Array, Axes], Operands]]:
+def fault_in_operands(law: str, dtype: str) -> Callable[[Declared], Declared]:
     """Declare a fault in the operands that fused_multiply_add contracts, if one has this dtype.
 
     The function receives the operands and the axes, and returns the operands that are contracted instead.
     """
 
-    def declare(wrong: Callable[[Array, Array, Axes], Operands]) -> Callable[[Array, Array, Axes], Operands]:
-        @functools.wraps(wrong)
-        def contracted(original: Original, a: Array, b: Array, axes: Axes) -> Array:
-            return original(*wrong(a, b, axes), axes)
+    def contracted(wrong: Any, original: Original, a: Array, b: Array, axes: Axes) -> Array:
+        return original(*wrong(a, b, axes), axes)
 
-        fault(law, "fused_multiply_add", dtype=dtype)(contracted)
-        return wrong
-
-    return declare
+    return fault_by(contracted, law, "fused_multiply_add", dtype=dtype)
 
 
 def _where(keep: Array, axis: int, x: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -36,12 +37,16 @@ SHAPES: dict[str, Shape] = {
     "cube": (3, 4, 2),
     "empty": (0, 2),
     "high-rank": (1, 2, 1, 3, 2),
-    **{str(n): (n, 2) for n in (63, 64, 65, 127, 128, 129)},
+    **{str(n): (n, 2) for n in (63, 64, 65, 127, 128, 129, 65_535, 65_537)},
 }
 
 
-def threefry(key: tuple[int, int], counter: tuple[int, int]) -> tuple[int, int]:
-    """The cipher in Python's integers, written from the paper's figure.
+LONG = ("65535", "65537")
+"""The shapes that are tried with ordinary values alone: around 2**16 pairs."""
+
+
+def threefry(key: tuple[Any, Any], counter: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The cipher in Python's integers, or in arrays of uint64, written from the paper's figure.
 
     >>> [hex(word) for word in threefry((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3))]
     ['0xc4923a9c', '0x483df7a0']
@@ -61,9 +66,8 @@ def threefry(key: tuple[int, int], counter: tuple[int, int]) -> tuple[int, int]:
 @functools.cache
 def answers(key: bytes, counter: bytes) -> bytes:
     """The cipher on pairs of words, as bytes."""
-    words = [np.frombuffer(data, "uint32").reshape(-1, 2).tolist() for data in (key, counter)]
-    rows = [threefry(tuple(k), tuple(c)) for k, c in zip(*words, strict=True)]
-    return np.array(rows, "uint32").tobytes()
+    k, c = [np.frombuffer(data, "uint32").astype("uint64").reshape(-1, 2).T for data in (key, counter)]
+    return np.stack(threefry((k[0], k[1]), (c[0], c[1])), 1).astype("uint32").tobytes()
 
 
 def words(*numbers: int) -> Array:
@@ -104,7 +108,7 @@ def cases(subject: Subject) -> Iterator[Case]:
         for bit in range(64):
             yield Case("values.cipher", "threefry2x32", "int32", "one", "", f"{what}-bit-{bit}")
     for values in exact.VALUES:
-        for shape in SHAPES:
+        for shape in SHAPES if values == "ordinary" else [name for name in SHAPES if name not in LONG]:
             for detail in ("", "one-key", "equal-words"):
                 yield Case("values.cipher", "threefry2x32", "int32", shape, values, detail)
         for shape in (*shapes.SHAPES, *shapes.VIEWS):

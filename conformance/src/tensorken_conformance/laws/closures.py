@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.shapes import Shape
@@ -129,8 +130,7 @@ def closures(subject: Subject, case: Case) -> None:
     after earlier ones are collected; and one function that closes over its arguments is called with several.  The
     tensors differ in one element, in all, or only in their order.
     """
-    way, dtype = WAYS[case.op], DTYPES[case.dtype]
-    random = subject.random(case)
+    random, dtype = subject.random(case), DTYPES[case.dtype]
     few = subject.depth == "smoke" and case.op not in ANEW
     for shape in SHAPES[:1] if few else SHAPES:
         count = int(np.prod(shape))
@@ -139,9 +139,9 @@ def closures(subject: Subject, case: Case) -> None:
         ]
         pairs = [_tensors(subject, pair, dtype) for pair in _alike(random, shape)]
         if case.detail == "traced":
-            _of_one_function(subject, case, way, xs, pairs, dtype)
+            _of_one_function(subject, case, xs, pairs)
         else:
-            _of_several(subject, case, way, xs, pairs, dtype)
+            _of_several(subject, case, xs, pairs)
         for i, (arrays, tensors) in enumerate(pairs):
             for array, x in zip(arrays, tensors, strict=True):
                 _agree(subject, x, array, f"{case.op}: a tensor of pair {i} that was closed over")
@@ -168,10 +168,9 @@ def _tensors(subject: Subject, pair: Sequence[Array], dtype: DType) -> Pair:
     return pair, [subject.tensor(x, dtype, subject.stack) for x in pair]
 
 
-def _of_several(
-    subject: Subject, case: Case, way: Way, xs: Sequence[Array], pairs: Sequence[Pair], dtype: DType
-) -> None:
+def _of_several(subject: Subject, case: Case, xs: Sequence[Array], pairs: Sequence[Pair]) -> None:
     """Functions that each close over their own tensors, called three times in turn; then new functions."""
+    way, dtype = WAYS[case.op], DTYPES[case.dtype]
 
     def made(c: Tensor, d: Tensor) -> Callable[[Tensor], Tensor]:
         return tk.jit(lambda x: way.run(x, c, d))
@@ -192,10 +191,9 @@ def _of_several(
         del alone, got
 
 
-def _of_one_function(
-    subject: Subject, case: Case, way: Way, xs: Sequence[Array], pairs: Sequence[Pair], dtype: DType
-) -> None:
+def _of_one_function(subject: Subject, case: Case, xs: Sequence[Array], pairs: Sequence[Pair]) -> None:
     """One function that closes over its arguments, called with equal and with other ones."""
+    way, dtype = WAYS[case.op], DTYPES[case.dtype]
     function = tk.jit(way.run)
     for turn, x in enumerate(xs):
         for i, (arrays, tensors) in enumerate([pairs[0], *pairs]):  # the first is the same twice
@@ -205,5 +203,4 @@ def _of_one_function(
 
 def _agree(subject: Subject, got: Tensor, expected: Array, what: str) -> None:
     values = subject.read(got)
-    if values.shape != expected.shape or not np.array_equal(values, expected.astype(values.dtype)):
-        raise Failure(f"{what}: expected {expected.tolist()!r:.100}, got {values.tolist()!r:.100}")
+    exact.same(values, expected.astype(values.dtype), what, either_zero=True)

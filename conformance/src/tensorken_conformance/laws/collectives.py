@@ -158,17 +158,6 @@ PROGRAMS: dict[str, tuple[Function, Function]] = {
 }  # fmt: skip
 """For each name a function of one example with collectives, and the same computation on the matrix of all examples."""
 
-MODES = (
-    "vmap",
-    "jit",
-    "jit-inside",
-    "grad-inside",
-    "grad-outside",
-    "jvp-outside",
-    "threads",
-    "threads-of-grad",
-)
-
 ONLY_VALUES = ("vmap", "jit-inside", "grad-inside", "threads", "threads-of-grad")
 """The modes in which the function of the matrix may read values."""
 
@@ -186,44 +175,6 @@ def cases(subject: Subject) -> Iterator[Case]:
                 yield Case("programs.collectives", name.replace(" ", "-"), floats[-1], detail=mode)
 
 
-def run(mode: str, of_example: Function, x: Any) -> Any:
-    """The results for all examples by `vmap` or `spread`, in a mode."""
-    rows = tk.vmap(of_example, axis_name="rows")
-    if mode == "jit":
-        return tk.jit(rows)(x)
-    if mode == "jit-inside":
-        return tk.vmap(tk.jit(of_example), axis_name="rows")(x)
-    if mode == "grad-outside":
-        return tk.grad(weighted(rows))(x)
-    if mode == "jvp-outside":
-        return tk.jvp(rows, (x,), (x,))[1]
-    inside = (
-        tk.grad(lambda r: weighted(of_example)(r))
-        if mode.endswith("grad") or mode == "grad-inside"
-        else of_example
-    )
-    if mode.startswith("threads"):
-        members = tk.distributed.run_threads(
-            lambda group: tk.spread(inside, group, axis_name="rows")(x[group.rank]), EXAMPLES, timeout=60
-        )
-        return tk.stack(members)
-    return tk.vmap(inside, axis_name="rows")(x)
-
-
-def expected(mode: str, of_all: Function, x: Any) -> Any:
-    """The same from the function of the matrix."""
-    if mode in (
-        "grad-inside",
-        "threads-of-grad",
-    ):  # the sum of the results of all examples, each weighted alike
-        return tk.grad(lambda x: sum([weighted(lambda y: y)(y) for y in of_all(x)]))(x)
-    if mode == "grad-outside":
-        return tk.grad(weighted(of_all))(x)
-    if mode == "jvp-outside":
-        return tk.jvp(of_all, (x,), (x,))[1]
-    return of_all(x)
-
-
 def weighted(f: Function) -> Function:
     """The sum of the squares of a function's results, each with another weight."""
 
@@ -234,19 +185,59 @@ def weighted(f: Function) -> Function:
     return sum_of_squares
 
 
+def rows(f: Function) -> Function:
+    """The function of an example for all of them."""
+    return tk.vmap(f, axis_name="rows")
+
+
+def in_threads(f: Function, x: Any) -> Any:
+    """The results for all examples, each in a thread."""
+    return tk.stack(
+        tk.distributed.run_threads(
+            lambda group: tk.spread(f, group, axis_name="rows")(x[group.rank]), EXAMPLES, timeout=60
+        )
+    )
+
+
+def of_each(f: Function, x: Any) -> Any:
+    """The gradient of the sum of the results for all examples, each weighted alike."""
+    return tk.grad(lambda x: sum([weighted(lambda y: y)(y) for y in f(x)]))(x)
+
+
+def of_all(f: Function, x: Any) -> Any:
+    """The results of the function of the matrix."""
+    return f(x)
+
+
+Mode = Callable[[Function, Any], Any]
+
+MODES: dict[str, tuple[Mode, Mode]] = {
+    "vmap": (lambda f, x: rows(f)(x), of_all),
+    "jit": (lambda f, x: tk.jit(rows(f))(x), of_all),
+    "jit-inside": (lambda f, x: rows(tk.jit(f))(x), of_all),
+    "grad-inside": (lambda f, x: rows(tk.grad(weighted(f)))(x), of_each),
+    "grad-outside": (lambda f, x: tk.grad(weighted(rows(f)))(x), lambda f, x: tk.grad(weighted(f))(x)),
+    "jvp-outside": (lambda f, x: tk.jvp(rows(f), (x,), (x,))[1], lambda f, x: tk.jvp(f, (x,), (x,))[1]),
+    "threads": (in_threads, of_all),
+    "threads-of-grad": (lambda f, x: in_threads(tk.grad(weighted(f)), x), of_each),
+}
+"""For each mode the results of a function of examples, and the same from the function of the matrix."""
+
+
 @law("programs.collectives", cases, level=4, stage=3)
 def collectives(subject: Subject, case: Case) -> None:
     """A collective over a named axis equals the computation on the stacked values, also under derivatives.
 
     It is computed by `vmap`, `jit` and derivatives on either side of it, and by `spread` over threads.
     """
-    of_example, of_all = PROGRAMS[case.op.replace("-", " ")]
+    of_example, of_matrix = PROGRAMS[case.op.replace("-", " ")]
+    run, expected = MODES[case.detail]
     random = subject.random(case)
     values = np.array([random.uniform(-1.5, 1.5) for _ in range(EXAMPLES * LENGTH)], case.dtype)
     with tk.use_backend(subject.stack):
         x = subject.tensor(values.reshape(EXAMPLES, LENGTH), DTYPES[case.dtype], subject.stack)
-        got = subject.read(run(case.detail, of_example, x))
-        wanted = subject.read(expected(case.detail, of_all, x))
+        got = subject.read(run(of_example, x))
+        wanted = subject.read(expected(of_matrix, x))
     agree(case, got, wanted, values)
 
 

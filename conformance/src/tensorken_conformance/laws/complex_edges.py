@@ -13,10 +13,9 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.complex_values import tensor
 from tensorken_conformance.oracles import complex_functions, complex_special_values
 from tensorken_conformance.oracles.complex_special_values import inf, nan
-from tensorken_conformance.subject import Array, Subject
+from tensorken_conformance.subject import Array, Subject, parts_of, put_parts
 from tensorken_core.language.dtypes import DTYPES, float32
 
 ID = "values.complex-edges"
@@ -157,7 +156,7 @@ def check_edges(subject: Subject, case: Case) -> None:
     if name in FACTS and name not in NAMES:
         _check_fact(subject, case, FACTS[name], compiled)
         return
-    z = tensor(subject, np.array(POINTS, case.dtype).T, dtype)
+    z = put_parts(subject.stack, np.array(POINTS, case.dtype).T, dtype)
 
     def function(z: Any) -> Any:
         return getattr(tk, name)(z)  # looked up at each call, as faults replace functions
@@ -188,18 +187,13 @@ def _check_fact(subject: Subject, case: Case, fact: Fact, compiled: bool) -> Non
             wanted = np.asarray(fact.call(np, *arrays))
     else:
         wanted = np.array(fact.expected)
-    operands = [
-        tensor(subject, np.stack([x.real, x.imag]), dtype)
-        if x.dtype.kind == "c"
-        else subject.tensor(x, dtype, subject.stack)
-        for x in arrays
-    ]
+    parts = [[x.real, x.imag] if x.dtype.kind == "c" else [x] for x in arrays]
+    operands = [put_parts(subject.stack, of_one, dtype) for of_one in parts]
     results = {"": fact.call(tk, *operands)}
     if compiled:
         results[" under jit"] = tk.jit(lambda *xs: fact.call(tk, *xs))(*operands)
     for how, y in results.items():
-        parts = [y.real, y.imag] if y.dtype.kind == "complex" else [y]
-        got = [subject.read(part) for part in parts]
+        got = [subject.read(part) for part in parts_of(y)]
         models: list[Array] = [wanted.real, wanted.imag] if y.dtype.kind == "complex" else [wanted]
         for x, model in zip(got, models, strict=True):
             same = (x == model) & (np.signbit(x) == np.signbit(model)) | (x != x) & (model != model)

@@ -21,9 +21,8 @@ from tensorken_conformance.numbers.rounding import FORMATS
 from tensorken_conformance.oracles import complex_functions, terms
 from tensorken_conformance.oracles.bounds import Arithmetic, Array
 from tensorken_conformance.oracles.elementwise_functions import mp
-from tensorken_conformance.subject import Subject, put
-from tensorken_core.language.dtypes import DTYPES, DType
-from tensorken_core.tensor.tensor import Tensor
+from tensorken_conformance.subject import Subject, put_parts
+from tensorken_core.language.dtypes import DTYPES
 
 ID = "values.complex"
 
@@ -40,20 +39,7 @@ TERMS: dict[str, tuple[str, ...]] = {
     "exp": ("exp", "sin", "mul", "mul", "mul"),
     "exp2": ("exp2", "sin", "mul", "mul", "mul"),
     "expm1": ("expm1", "exp", "sin", "sin", "cos", "mul", "mul", "mul", "sub"),
-    "sigmoid": (
-        "exp",
-        "expm1",
-        "sin",
-        "cos",
-        "cos",
-        "cos",
-        "expm1",
-        "cos",
-        *("mul",) * 6,
-        "add",
-        "add",
-        "div",
-    ),
+    "sigmoid": ("exp", *("expm1",) * 2, "sin", *("cos",) * 4, *("mul",) * 6, "add", "add", "div"),
     "log": _LOGARITHM,
     "log2": (*_LOGARITHM, "div", "mul"),
     "log10": (*_LOGARITHM, "div", "mul"),
@@ -102,17 +88,8 @@ VALUES = ("normals", "wide", "near", "steep", "far", "brink")
 """Value classes; `near`: 1, -1, i, -i and other critical points; `far`: of all exponents; `brink`: just finite."""
 
 CRITICAL = (
-    1,
-    -1,
-    1j,
-    -1j,
-    2,
-    cmath.exp(1j),
-    cmath.exp(2.5j),
-    1.2784645427610738j,
-    math.pi,
-    math.pi / 2,
-    math.pi / 2 * 1j,
+    *(1, -1, 1j, -1j, 2, cmath.exp(1j), cmath.exp(2.5j), 1.2784645427610738j),
+    *(math.pi, math.pi / 2, math.pi / 2 * 1j),
 )
 
 
@@ -181,9 +158,7 @@ def problem(subject: Subject, case: Case) -> Problem:
         turns = math.log(2.0) if name == "exp2" else 0.0  # the angle is rounded
         return Problem([first], results, [abs(y) * turns for _, y in points])
     second = drawn(rng, case.values, name, case.dtype)
-    if (
-        name == "div" and case.values == "far"
-    ):  # the squares of divisors overflow, and quotients are of moderate size
+    if name == "div" and case.values == "far":  # squares of divisors overflow, quotients are of moderate size
         most = {"float32": 110, "float64": 1000}[case.dtype]
         scale = 2.0 ** rng.uniform(-most, most, COUNT)
         first, second = [drawn(rng, "normals", name, case.dtype) * scale.astype(case.dtype) for _ in range(2)]
@@ -205,7 +180,7 @@ def check_complex(subject: Subject, case: Case) -> Measured:
     """
     name, dtype = case.op.partition("-")[2], DTYPES[case.dtype]
     given = problem(subject, case)
-    operands = [tensor(subject, x, dtype) for x in given.operands]
+    operands = [put_parts(subject.stack, x, dtype) for x in given.operands]
     y = PAIRS[name](*operands) if name in PAIRS else getattr(tk, name)(operands[0])
     real, imag = subject.read(y.real), subject.read(y.imag)
     arithmetic = Arithmetic(subject.capabilities, case.dtype)
@@ -240,12 +215,6 @@ def check_complex(subject: Subject, case: Case) -> Measured:
                 )
             worst = max(worst, (units, where))
     return Measured(*worst)
-
-
-def tensor(subject: Subject, parts: Array, dtype: DType) -> Tensor:
-    """A complex tensor of these parts."""
-    x, y = [put(subject.stack, part, dtype) for part in parts]
-    return tk.complex(x, y)
 
 
 def _shown(z: Any) -> str:

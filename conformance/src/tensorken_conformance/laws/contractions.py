@@ -255,11 +255,8 @@ def _matrices(a: Array, b: Array, axes: Any) -> tuple[Array, Array, int, Shape]:
     """The operands of matmul, reshaped to broadcast; the axis of the sum; the shape of the result."""
     x = a[None, :] if a.ndim == 1 else a
     y = b[:, None] if b.ndim == 1 else b
-    shape = (
-        *np.broadcast_shapes(x.shape[:-2], y.shape[:-2]),
-        *x.shape[-2:-1][a.ndim == 1 :],
-        *y.shape[-1:][b.ndim == 1 :],
-    )
+    rows, columns = x.shape[-2:-1][a.ndim == 1 :], y.shape[-1:][b.ndim == 1 :]
+    shape = (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), *rows, *columns)
     return x[..., :, :, None], y[..., None, :, :], -2, shape
 
 

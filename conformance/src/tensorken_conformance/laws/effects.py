@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES
 
@@ -52,6 +54,10 @@ class Effects(io.StringIO):
         """A line of `tk.debug.print`."""
         tk.debug.print(label + " {}", x)
 
+    def constant(self, value: int, like: Any) -> Any:
+        """A tensor that programs capture."""
+        return tk.tensor(value, backend=like.interpreter.base)
+
     def doubled(self, label: str, x: Any) -> Any:
         """2 * x, from a callback with an effect."""
 
@@ -71,14 +77,95 @@ class Effects(io.StringIO):
         return tk.pure_callback(function, x, tk.stop_gradient(x), vmap_method="sequential")
 
 
-Function = Callable[[Effects, Any, Any], Any]
-"""Takes a vector and a number."""
+class Expected:
+    """The effects that a program must have, and its control flow, in numpy.
 
-Model = Callable[[Callable[..., None], Any, int], Any]
-"""The same in numpy, for a vector or a batch; its first argument notes a label and a value for each example."""
+    Whole numbers of Python are the same for all examples of a batch, arrays and their elements are not.
+
+    Attributes:
+        found: the lines of each effect, and whether the examples of a batch share it.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[tuple[list[str], bool]] = []
+
+    jit = staticmethod(lambda f: f)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of all effects."""
+        return [line for lines, _ in self.found for line in lines]
+
+    def io(self, label: str, *values: Any) -> None:
+        """Any effect without a result."""
+        self.found.append(([" ".join([label, *map(str, values)])], all(isinstance(v, int) for v in values)))
+
+    debug = print = io
+
+    def doubled(self, label: str, x: Any) -> Any:
+        """2 * x, with an effect."""
+        self.io(label, x)
+        return 2 * x
+
+    def doubled_purely(self, x: Any) -> Any:
+        """2 * x."""
+        return 2 * x
+
+    def constant(self, value: int, like: Any) -> Any:
+        """A number."""
+        return value
+
+    def grad(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The derivative of a sum of squares."""
+        return lambda x: (f(x), 2 * x)[1]
+
+    def vmap(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of rows: an effect occurs for all of them before the next one."""
+
+        def mapped(rows: Array) -> Array:
+            before, of_each, ys = self.found, [], []
+            for row in rows:
+                self.found = []
+                ys.append(f(row))
+                of_each.append(self.found)
+            self.found = before
+            for same in zip(*of_each, strict=True):
+                lines, shared = same[0]
+                before.append((lines if shared else [line for own, _ in same for line in own], shared))
+            return np.stack(ys)
+
+        return mapped
+
+    def cond(self, condition: bool, first: Callable[..., Any], second: Callable[..., Any], x: Any) -> Any:
+        """One of two functions."""
+        return first(x) if condition else second(x)
+
+    def while_loop(self, goes_on: Callable[..., Any], step: Callable[..., Any], state: Any) -> Any:
+        """The state after the last step."""
+        while goes_on(state):
+            state = step(state)
+        return state
+
+    def fori_loop(self, start: int, end: int, step: Callable[..., Any], carry: Any) -> Any:
+        """The carry after the last step."""
+        for i in range(start, end):
+            carry = step(i, carry)
+        return carry
+
+    def scan(self, step: Callable[..., Any], carry: Any, xs: Array, reverse: bool = False) -> Any:
+        """The last carry, and the results of the steps."""
+        ys = []
+        for x in xs[::-1] if reverse else xs:
+            carry, y = step(carry, x)
+            ys.append(y)
+        return carry, np.array(ys)
 
 
-def _in_order(effects: Effects, x: Any, n: Any) -> Any:
+Function = Callable[[Any, Any, Any, Any], Any]
+"""Takes tensorken and `Effects`, or `Expected` for both; a vector, and a number."""
+
+
+def _in_order(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     effects.io("a", x)
     y = x * 2
     effects.debug("b", y)
@@ -88,132 +175,71 @@ def _in_order(effects: Effects, x: Any, n: Any) -> Any:
     return y + x
 
 
-def _in_order_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    for label, value in zip("abcde", (x, x * 2, x + n, x * 2, x * 2), strict=True):
-        note(label, value)
-    return x * 3
-
-
-def _repeated(effects: Effects, x: Any, n: Any) -> Any:
+def _repeated(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     for _ in range(2):
         effects.io("a", x)
         effects.debug("b", x + 1)
     return (x + 1) * n
 
 
-def _repeated_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    for _ in range(2):
-        note("a", x)
-        note("b", x + 1)
-    return (x + 1) * n
-
-
-def _unused(effects: Effects, x: Any, n: Any) -> Any:
+def _unused(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     effects.doubled("a", x)
     return x * n
 
 
-def _unused_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    note("a", x)
-    return x * n
-
-
-def _used(effects: Effects, x: Any, n: Any) -> Any:
+def _used(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     y = effects.doubled("a", x * n)
     return effects.doubled("b", y + 1) * x
 
 
-def _used_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    note("a", x * n)
-    note("b", 2 * x * n + 1)
-    return 2 * (2 * x * n + 1) * x
-
-
-def _without_operands(effects: Effects, x: Any, n: Any) -> Any:
+def _without_operands(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     effects.io("a")
     effects.io("b", x)
     effects.io("a")
     return x + n
 
 
-def _without_operands_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    note("a")
-    note("b", x)
-    note("a")
-    return x + n
-
-
-def _captured(effects: Effects, x: Any, n: Any) -> Any:
-    three = tk.tensor(3, backend=n.interpreter.base)
+def _captured(xp: Any, effects: Any, x: Any, n: Any) -> Any:
+    three = effects.constant(3, n)
     effects.io("a", three)
     effects.print("b", three)
     return x * n
 
 
-def _captured_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    note("a", np.array(3))
-    note("b", np.array(3))
-    return x * n
-
-
-def _pure(effects: Effects, x: Any, n: Any) -> Any:
+def _pure(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     return effects.doubled_purely(x + n) + x
 
 
-def _scan(effects: Effects, x: Any, n: Any) -> Any:
+def _scan(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     def step(carry: Any, element: Any) -> Any:
         effects.io("element", element)
         after = carry + element
         effects.debug("after", after)
         return after, element * 2
 
-    total, doubled = tk.scan(step, x, x)
+    total, doubled = xp.scan(step, x, x)
     effects.print("end", total)
     return total + doubled * n
 
 
-def _scan_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    total = x
-    for i in range(SIZE):
-        note("element", x[..., i])
-        total = total + x[..., i, None]
-        note("after", total)
-    note("end", total)
-    return total + 2 * x * n
-
-
-def _scan_in_reverse(effects: Effects, x: Any, n: Any) -> Any:
+def _scan_in_reverse(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     def step(carry: Any, element: Any) -> Any:
         effects.print("element", element)
         return carry + effects.doubled("twice", element), None
 
-    return tk.scan(step, x * n, x, reverse=True)[0]
+    return xp.scan(step, x * n, x, reverse=True)[0]
 
 
-def _scan_in_reverse_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    for i in reversed(range(SIZE)):
-        note("element", x[..., i])
-        note("twice", x[..., i])
-    return x * n + 2 * x.sum(-1, keepdims=True)
-
-
-def _same_in_each_step(effects: Effects, x: Any, n: Any) -> Any:
+def _same_in_each_step(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     def step(i: Any, carry: Any) -> Any:
         effects.io("same", n)
         effects.debug("x", x)
         return carry + x
 
-    return tk.fori_loop(0, 3, step, x)
+    return xp.fori_loop(0, 3, step, x)
 
 
-def _same_in_each_step_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    for _ in range(3):
-        note("same", np.array(n))
-        note("x", x)
-    return 4 * x
-
-
-def _while(effects: Effects, x: Any, n: Any) -> Any:
+def _while(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     def goes_on(state: Any) -> Any:
         effects.debug("at", state[0])
         return state[0] < n
@@ -223,21 +249,12 @@ def _while(effects: Effects, x: Any, n: Any) -> Any:
         effects.io("step", y)
         return i + 1, y * 2
 
-    y = tk.while_loop(goes_on, step, (n - n, x))[1]
+    y = xp.while_loop(goes_on, step, (n - n, x))[1]
     effects.io("end", y)
     return y
 
 
-def _while_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    for i in range(n):
-        note("at", np.array(i))
-        note("step", x * 2**i)
-    note("at", np.array(n))
-    note("end", x * 2**n)
-    return x * 2**n
-
-
-def _cond(effects: Effects, x: Any, n: Any) -> Any:
+def _cond(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     def first(x: Any) -> Any:
         effects.io("first", x)
         return x + 1
@@ -246,17 +263,10 @@ def _cond(effects: Effects, x: Any, n: Any) -> Any:
         effects.io("second", x)
         return effects.doubled("of second", x)
 
-    return tk.cond(n > COUNT, first, second, x) + tk.cond(n > 0, first, second, x)
+    return xp.cond(n > COUNT, first, second, x) + xp.cond(n > 0, first, second, x)
 
 
-def _cond_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    note("second", x)
-    note("of second", x)
-    note("first", x)
-    return 3 * x + 1
-
-
-def _cond_in_loop(effects: Effects, x: Any, n: Any) -> Any:
+def _cond_in_loop(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     def even(x: Any) -> Any:
         effects.debug("even", x)
         return x + 1
@@ -265,95 +275,64 @@ def _cond_in_loop(effects: Effects, x: Any, n: Any) -> Any:
         effects.io("odd", x)
         return x * 2
 
-    return tk.fori_loop(0, 3, lambda i, x: tk.cond(i == 1, odd, even, x), x * n)
+    return xp.fori_loop(0, 3, lambda i, x: xp.cond(i == 1, odd, even, x), x * n)
 
 
-def _cond_in_loop_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    note("even", x * n)
-    note("odd", x * n + 1)
-    note("even", 2 * (x * n + 1))
-    return 2 * (x * n + 1) + 1
-
-
-def _called_twice(effects: Effects, x: Any, n: Any) -> Any:
-    @tk.jit
+def _called_twice(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     def inner(x: Any) -> Any:
         effects.io("inner", x)
         return x + 1
 
-    @tk.jit
     def unused(x: Any) -> Any:
         effects.print("unused", x)
         return x * 2
 
-    first, second = inner(x), inner(x)
-    unused(first)
+    compiled = xp.jit(inner)
+    first, second = compiled(x), compiled(x)
+    xp.jit(unused)(first)
     return first * second * n
 
 
-def _called_twice_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    note("inner", x)
-    note("inner", x)
-    note("unused", x + 1)
-    return (x + 1) ** 2 * n
-
-
-def _inner_vmap(effects: Effects, x: Any, n: Any) -> Any:
+def _inner_vmap(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     def of_element(e: Any) -> Any:
         effects.io("a", e)
         effects.debug("b", e * n)
         return e * n
 
-    return tk.vmap(of_element)(x)
+    return xp.vmap(of_element)(x)
 
 
-def _inner_vmap_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    for label, y in (("a", x), ("b", x * n)):
-        for e in y.ravel():
-            note(label, e)
-    return x * n
-
-
-def _inner_grad(effects: Effects, x: Any, n: Any) -> Any:
+def _inner_grad(xp: Any, effects: Any, x: Any, n: Any) -> Any:
     def inner(x: Any) -> Any:
         effects.debug("before", x)
         y = x * x
         effects.io("after", y)
         return y.sum()
 
-    return tk.grad(inner)(x) * n
+    return xp.grad(inner)(x) * n
 
-
-def _inner_grad_model(note: Callable[..., None], x: Any, n: int) -> Any:
-    note("before", x)
-    note("after", x * x)
-    return 2 * x * n
-
-
-SCALARS = ("element", "twice")
-"""The labels of values without axes; the others are vectors, except in `inner vmap`."""
 
 NO_REVERSE_MODE = ("while_loop",)
 
-PROGRAMS: dict[str, tuple[Function, Model]] = {
-    "three kinds": (_in_order, _in_order_model),
-    "equal effects": (_repeated, _repeated_model),
-    "unused results": (_unused, _unused_model),
-    "used results": (_used, _used_model),
-    "no operands": (_without_operands, _without_operands_model),
-    "captured tensor": (_captured, _captured_model),
-    "pure callback": (_pure, lambda note, x, n: 2 * (x + n) + x),
-    "scan": (_scan, _scan_model),
-    "reverse scan": (_scan_in_reverse, _scan_in_reverse_model),
-    "same in each step": (_same_in_each_step, _same_in_each_step_model),
-    "while_loop": (_while, _while_model),
-    "cond": (_cond, _cond_model),
-    "cond in a loop": (_cond_in_loop, _cond_in_loop_model),
-    "inner jit called twice": (_called_twice, _called_twice_model),
-    "inner vmap": (_inner_vmap, _inner_vmap_model),
-    "inner grad": (_inner_grad, _inner_grad_model),
+PROGRAMS: dict[str, Function] = {
+    "three kinds": _in_order,
+    "equal effects": _repeated,
+    "unused results": _unused,
+    "used results": _used,
+    "no operands": _without_operands,
+    "captured tensor": _captured,
+    "pure callback": _pure,
+    "scan": _scan,
+    "reverse scan": _scan_in_reverse,
+    "same in each step": _same_in_each_step,
+    "while_loop": _while,
+    "cond": _cond,
+    "cond in a loop": _cond_in_loop,
+    "inner jit called twice": _called_twice,
+    "inner vmap": _inner_vmap,
+    "inner grad": _inner_grad,
 }
-"""For each name a function with effects, and the same in numpy."""
+"""Functions with effects, by their names in reports."""
 
 
 def _value(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -422,20 +401,17 @@ def effects(subject: Subject, case: Case) -> None:
     batch.
     """
     name, mode = case.op.replace("-", " "), case.detail
-    function, model = PROGRAMS[name]
+    function = PROGRAMS[name]
     random, shape = subject.random(case), (EXAMPLES, SIZE) if "vmap" in mode else (SIZE,)
     values = np.array([random.randint(1, 4) for _ in range(int(np.prod(shape)))], case.dtype).reshape(shape)
-    expected: list[str] = []
+    expected = Expected()
 
-    def note(label: str, *found: Any) -> None:
-        """The lines of one effect, one for each example if they have different values."""
-        rank = 0 if label in SCALARS or name == "inner vmap" else 1
-        examples = found[0] if found and found[0].ndim > rank else [*found] or [""]
-        expected.extend([f"{label} {value}".rstrip() for value in examples])
+    def model(x: Array) -> Any:
+        return function(expected, expected, x, COUNT)
 
-    y = model(note, values, COUNT)
+    y = (expected.vmap(model) if "vmap" in mode else model)(values)
     log = Effects()
-    run = MODES[mode](lambda x, n: function(log, x, n))
+    run = MODES[mode](lambda x, n: function(tk, log, x, n))
     with tk.use_backend(subject.stack):
         x = subject.tensor(values, DTYPES[case.dtype], subject.stack)
         n = subject.tensor(np.array(COUNT), DTYPES["int32"], subject.stack)
@@ -447,26 +423,19 @@ def effects(subject: Subject, case: Case) -> None:
             with contextlib.redirect_stdout(log):
                 result = run(x, n)
                 found = log.taken()
-            _agree(case, values, found, expected, call)
+            _agree(case, values, found, expected.lines, call)
             got = subject.read(result)
-            if got.shape != y.shape or not np.array_equal(got, y):
-                raise Failure(
-                    f"{name}, {mode}, {call}: x = {values.tolist()}: expected {y.tolist()}, got {got.tolist()!r:.100}"
-                )
+            says = f"{name}, {mode}, {call}: x = {values.tolist()}"
+            exact.same(got, np.asarray(y, got.dtype), says, either_zero=True)
             if name == "pure callback" and log.pure_calls == before:
                 raise Failure(f"{name}, {mode}, {call}: expected a call of the Python function, got none")
 
 
 def _agree(case: Case, values: Array, found: Sequence[str], expected: Sequence[str], when: str) -> None:
     """Raise a Failure unless the effects are the expected ones, in their order."""
-    if list(found) == list(expected):
-        return
-    same = [one == other for one, other in zip(found, expected, strict=False)]
-    place = same.index(False) if False in same else len(same)
-    wanted, got = (
-        repr(lines[place]) if place < len(lines) else "no more effects" for lines in (expected, found)
-    )
-    raise Failure(
-        f"{case.op}, {case.detail}: x = {values.tolist()}: {when}, effect {place + 1}: expected {wanted}, got {got}; "
-        f"{len(expected)} effects expected, {len(found)} found"
-    )
+    for number, (wanted, got) in enumerate(zip_longest(expected, found, fillvalue="no more effects"), 1):
+        if wanted != got:
+            raise Failure(
+                f"{case.op}, {case.detail}: x = {values.tolist()}: {when}, effect {number}: expected {wanted!r}, "
+                f"got {got!r}; {len(expected)} effects expected, {len(found)} found"
+            )

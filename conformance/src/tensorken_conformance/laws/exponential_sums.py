@@ -40,16 +40,9 @@ VANISHES = -5000.0
 def cases(subject: Subject) -> Iterator[Case]:
     """Each op, dtype, shape and choice of axes on ordinary values; each value class on some shapes."""
     for op in OPERATIONS:
+        several, kinds = reductions.several, ("float",)
         yield from reductions.grid(
-            subject,
-            ID,
-            op,
-            reductions.several,
-            lambda dtype: VALUES,
-            ORDINARY,
-            longest,
-            kinds=("float",),
-            views=False,
+            subject, ID, op, several, lambda d: VALUES, ORDINARY, longest, kinds=kinds, views=False
         )
 
 

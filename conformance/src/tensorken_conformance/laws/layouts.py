@@ -48,6 +48,9 @@ A backend may keep the result of a movement as a view, an interpreter around it 
 program may have the number as a literal.
 """
 
+OF_ELEMENTWISE = ("number", "one", "row", "stepped", "reversed")
+"""The layouts of elementwise ops in a default run; `values.covering` has the others, too."""
+
 FEW, MANY = 1, 9
 """How often the numbers repeat along the last axis: below and above thresholds of backends."""
 
@@ -96,7 +99,8 @@ def cases(subject: Subject) -> Iterator[Case]:
         if subject.depth == "smoke":
             dtypes = sorted(dtypes, key=lambda dtype: dtype.name != "float32")[:1]
         for dtype in dtypes:
-            for layout in ("one",) if subject.depth == "smoke" else LAYOUTS:
+            few = OF_ELEMENTWISE if op.elementwise and subject.depth == "default" else LAYOUTS
+            for layout in ("one",) if subject.depth == "smoke" else few:
                 if layout == "whole" or not chains.makes(subject, LAYOUTS[layout], dtype.name):
                     continue
                 often = subject.depth != "smoke" and op.elementwise and dtype.name in ("float32", "int32")

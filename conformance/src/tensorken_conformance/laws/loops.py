@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.scenarios import of_some
 from tensorken_conformance.limits import NARROW
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core import tree
 from tensorken_core.language.dtypes import DTYPES
@@ -234,8 +235,5 @@ def _read(subject: Subject, found: Any) -> list[Array]:
 
 def _agree(case: Case, got: Sequence[Array], expected: Sequence[Array], operands: Sequence[Array]) -> None:
     for i, (one, other) in enumerate(zip(got, expected, strict=True)):
-        if one.shape != other.shape or not np.array_equal(one, other):
-            raise Failure(
-                f"{case.op}, {case.detail}: result {i} of operands {[x.tolist() for x in operands]}: the steps one by "
-                f"one give {other.tolist()!r:.100}, got {one.tolist()!r:.100}"
-            )
+        says = f"{case.op}, {case.detail}: result {i} of operands {[x.tolist() for x in operands]}"
+        exact.same(one, other, f"{says}, compared with the steps one by one", either_zero=True)

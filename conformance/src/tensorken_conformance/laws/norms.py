@@ -89,16 +89,14 @@ def check_norms(subject: Subject, case: Case) -> Measured:
     at gamma_{n+2} before the root and two roundings after it (Higham, lemma 3.1).
     """
     given, dtype = problem(subject, case), DTYPES[case.dtype]
-    got = subject.read(
-        subject.run(OPS["norm"], [operand(subject, case.shape, given.values, dtype)], given.params)
-    )
+    x = operand(subject, case.shape, given.values, dtype)
+    got = subject.read(subject.run(OPS["norm"], [x], given.params))
     arithmetic, squares = Arithmetic(subject.capabilities, case.dtype), given.squares
     form, count = arithmetic.format, int(squares.count.max(initial=0))
     relative, lost = share(count, arithmetic.error("div", "mul", "sqrt", "add"), arithmetic)
     if arithmetic.flushes and (np.abs(given.values) < float(form.normal))[given.values != 0].any():
-        lost += (math.isqrt(count) + 1) * Fraction(
-            form.normal
-        )  # the norm of the elements that may become zero
+        # the norm of the elements that may become zero
+        lost += (math.isqrt(count) + 1) * Fraction(form.normal)
     finite, slack = np.isfinite(got), Dyadic.number(lost)
     square, length = squares.total, Dyadic.of(np.where(finite, got, 0))
     most = square.times((1 + relative) ** 2)

@@ -55,11 +55,8 @@ def _dtypes(subject: Subject, op: Op) -> list[DType]:
     if op.name in ("gather", "scatter_add"):
         return [d for d in subject.dtypes() if d.name == "int32"]
     if op.name == "where":
-        return (
-            exact.dtypes_for(subject, OPS["maximum"], operands=2)
-            if "bool" in subject.capabilities.dtypes
-            else []
-        )
+        found = exact.dtypes_for(subject, OPS["maximum"], operands=2)
+        return found if "bool" in subject.capabilities.dtypes else []
     if op.name == "concatenate":
         return exact.dtypes_for(subject, op, (0,))
     return exact.dtypes_for(subject, op, ((0,),) if op.name == "fused_multiply_add" else (), operands=2)
@@ -113,18 +110,12 @@ def overlapping(subject: Subject, case: Case) -> None:
 
 def _pairs(subject: Subject, case: Case) -> list[tuple[str, str]]:
     """Names of views for the first operand and the second."""
-    able = [
-        name
-        for name, steps in VIEWS.items()
-        if not any(subject.capabilities.why_not(op, case.dtype) for op, _ in steps)
-    ]
+    refused = subject.capabilities.why_not
+    able = [name for name, steps in VIEWS.items() if not any(refused(op, case.dtype) for op, _ in steps)]
     if subject.depth == "smoke":
         able = able[:2]
-    return (
-        [("itself", name) for name in able]
-        + [(name, "itself") for name in able[1:]]
-        + [(n, n) for n in able[1:]]
-    )
+    pairs = [("itself", name) for name in able] + [(name, "itself") for name in able[1:]]
+    return pairs + [(name, name) for name in able[1:]]
 
 
 def _made(subject: Subject, name: str, base: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
 from tensorken_conformance.layouts import chains, shapes
 from tensorken_conformance.limits import NARROW
-from tensorken_conformance.numbers.host_arrays import ascending, is_float
+from tensorken_conformance.numbers.host_arrays import ascending, in_dtype, is_float
 from tensorken_conformance.operands import reductions
 from tensorken_conformance.oracles import elementwise, exact
 from tensorken_conformance.oracles.bounds import Arithmetic
@@ -199,9 +199,9 @@ def _movements(x: Operand) -> Iterator[Trial]:
     for what in variants(x.case.op, x.values.shape):
         steps, values, tensor = [(x.case.op, (what,))], x.values, x.tensor
         if x.case.op == "expand":
-            few = tuple([1 if i in what else n for i, n in enumerate(values.shape)])
+            few = tuple([min(n, 1) if i in what else n for i, n in enumerate(values.shape)])
             steps = [("expand", (values.shape,))]
-            if x.case.law == "values.views" or shapes.class_of(x.case.shape).movement:
+            if x.case.law in ("values.views", "values.covering") or shapes.class_of(x.case.shape).movement:
                 steps.insert(0, ("crop", (tuple([(0, n) for n in few]),)))
             else:
                 values = np.resize(values, few) if values.size else np.ones(few, values.dtype)
@@ -300,7 +300,8 @@ def extremes(op: str, rows: Array) -> Array:
 def places(op: str, rows: Array) -> Array:
     """The index of the first extreme, or NaN, of each row."""
     hits = (rows == extremes(op, rows)) | (rows != rows)
-    return np.array([[row.tolist().index(True)] for row in hits], "int32").reshape(-1, 1)
+    positions = np.arange(rows.shape[1], dtype="int32")
+    return np.asarray(np.where(hits, positions, rows.shape[1]).min(1, keepdims=True), "int32")
 
 
 def with_signs(expected: Array, rows: Array, got: Array) -> Array:
@@ -373,7 +374,9 @@ def targets_of(pattern: str, count: int, key: str) -> tuple[Array, int]:
 
 
 def added(values: Array, indices: Array, axis: int, size: int) -> Array:
-    """The result of scatter_add in numpy, whose integers wrap."""
+    """The result of scatter_add in numpy, whose integers wrap; narrow floats are added in a wider format."""
+    if values.dtype.name in NARROW:
+        return in_dtype(added(values.astype(np.float64), indices, axis, size), values.dtype.name)
     result = np.zeros((*values.shape[:axis], size, *values.shape[axis + 1 :]), values.dtype)
     np.add.at(np.moveaxis(result, axis, 0), indices, np.moveaxis(values, axis, 0))
     return result
@@ -406,8 +409,11 @@ def _reduced(x: Operand) -> Iterator[Trial]:
     if not op.startswith("cum"):
         each = [axes for (axes,) in reductions.several(shape).values()]
     for what in each:
-        with np.errstate(over="ignore"):
-            expected = np.asarray(REDUCTIONS[op](x.values, what))
+        with np.errstate(over="ignore", invalid="ignore"):
+            if x.case.dtype in NARROW:  # added or multiplied in a wider format, and rounded once
+                expected = in_dtype(REDUCTIONS[op](x.values.astype(np.float64), what), x.case.dtype)
+            else:
+                expected = np.asarray(REDUCTIONS[op](x.values, what))
         yield Trial(f", {what}", [(op, (what,))], [x.values], [x.tensor], expected)
 
 

@@ -34,6 +34,7 @@ FLOATS = (*ORDINARY, "zeros", "infinite", "nan", "undefined", "vanishing", "grow
 """Value classes; `undefined`: zero times infinity; `orders`: overflows or underflows only in some orders."""
 
 INTS = ("small-factors", "wrapping", "zeros")
+VALUES = {"float": FLOATS, "int": INTS}
 
 BITS = 240
 """The bits of a product that the oracle keeps."""
@@ -42,15 +43,7 @@ BITS = 240
 def cases(subject: Subject) -> Iterator[Case]:
     """Each op, dtype, shape and choice of axes on ordinary values; each value class on some shapes."""
     for op, variants in VARIANTS.items():
-        yield from reductions.grid(
-            subject,
-            ID,
-            op,
-            variants,
-            lambda dtype: FLOATS if dtype.kind == "float" else INTS,
-            ORDINARY,
-            longest,
-        )
+        yield from reductions.grid(subject, ID, op, variants, lambda d: VALUES[d.kind], ORDINARY, longest)
 
 
 def longest(dtype: DType, values: str) -> int:
@@ -223,9 +216,8 @@ def check_products(subject: Subject, case: Case) -> Measured | None:
     once.
     """
     given, dtype = problem(subject, case), DTYPES[case.dtype]
-    got = subject.read(
-        subject.run(OPS[case.op], [operand(subject, case.shape, given.values, dtype)], given.params)
-    )
+    x = operand(subject, case.shape, given.values, dtype)
+    got = subject.read(subject.run(OPS[case.op], [x], given.params))
     says = f"{case.op}{tuple(given.params)}"
     if given.ints is not None:
         terms.check_ints(says, given.ints, got)

@@ -16,7 +16,14 @@ from tensorken_conformance.programs.offers import counted, required
 from tensorken_conformance.programs.program import Program
 from tensorken_conformance.programs.reducing import reduced
 from tensorken_conformance.programs.stateful import run_lifetimes
-from tensorken_conformance.programs.writing import Write, write, write_moved, write_short, write_special
+from tensorken_conformance.programs.writing import (
+    Write,
+    write,
+    write_each,
+    write_moved,
+    write_short,
+    write_special,
+)
 from tensorken_conformance.subject import Depth, Subject
 
 PROVEN = 0.5
@@ -31,6 +38,8 @@ PINNED: Counts = {"smoke": (0, 0), "default": (5, 12), "deep": (25, 14)}
 COMPILED: Counts = {"smoke": (1, 3), "default": (12, 25), "deep": (60, 30)}
 SHORT: Counts = {"smoke": (1, 6), "default": (4, 40), "deep": (30, 60)}
 """Programs of one to four steps, which compilers of few ops support."""
+EACH: Counts = {"smoke": (5, 25), "default": (12, 60), "deep": (60, 60)}
+"""Each op of the table in turn, alone in its program."""
 SPECIAL: Counts = {"smoke": (1, 6), "default": (4, 60), "deep": (30, 60)}
 """Elementwise ops of infinities, NaN and the largest numbers."""
 LOWERED: Counts = {"smoke": (1, 3), "default": (8, 20), "deep": (60, 25)}
@@ -40,17 +49,32 @@ LIVES: Counts = {"smoke": (1, 2), "default": (6, 20), "deep": (40, 50)}
 
 Judge = Callable[[Subject, Program, Tally, Values], None]
 
+KINDS: dict[str, dict[str, tuple[Counts, Write]]] = {
+    "programs.meaning": {"pinned": (PINNED, write), "drawn": (DRAWN, write)},
+    "programs.compiled": {
+        "drawn": (COMPILED, write),
+        "short": (SHORT, write_short),
+        "each": (EACH, write_each),
+        "special": (SPECIAL, write_special),
+    },
+    "programs.lowered": {"drawn": (LOWERED, write), "moved": (MOVED, write_moved)},
+}
+"""The kinds of programs of each law."""
 
-def _cases(law: str, kinds: dict[str, Counts], subject: Subject) -> Iterator[Case]:
-    for kind, counts in kinds.items() if subject.dtypes() else ():
-        for number in range(counts[subject.depth][0]):
-            yield Case(law, kind, detail=str(number))
+
+def _numbered(law: str, kind: str, counts: Counts, subject: Subject) -> Iterator[Case]:
+    for number in range(counts[subject.depth][0] if subject.dtypes() else 0):
+        yield Case(law, kind, detail=str(number))
 
 
-def _programs(
-    subject: Subject, case: Case, seed: str, counts: Counts, written: Write = write
-) -> Iterator[Program]:
+def _cases(law: str, subject: Subject) -> Iterator[Case]:
+    for kind, (counts, _) in KINDS[law].items():
+        yield from _numbered(law, kind, counts, subject)
+
+
+def _programs(subject: Subject, case: Case, seed: str) -> Iterator[Program]:
     """The programs of a case."""
+    counts, written = KINDS[case.law][case.op]
     count = counts[subject.depth][1]
     for i in range(count):
         number = int(case.detail) * count + i
@@ -85,10 +109,7 @@ def _failure(subject: Subject, program: Program, wrong: Wrong, judge: Judge) -> 
     return Failure(says, script=small.script(subject.name, node, says.partition(": ")[2] or says))
 
 
-MEANINGS = {"pinned": PINNED, "drawn": DRAWN}
-
-
-@law("programs.meaning", partial(_cases, "programs.meaning", MEANINGS), level=4, stage=3)
+@law("programs.meaning", partial(_cases, "programs.meaning"), level=4, stage=3)
 def meaning(subject: Subject, case: Case) -> Measured:
     """The result of every step of a program is within the errors that the steps before it may have accumulated.
 
@@ -97,32 +118,21 @@ def meaning(subject: Subject, case: Case) -> Measured:
     actual operands, and where that is too wide as well, against the reference (programs/judging.py).
     """
     seed = case.op if case.op == "pinned" else f"{subject.seed} {case.op}"
-    tally = _judged(subject, _programs(subject, case, seed, MEANINGS[case.op]), judge)
+    tally = _judged(subject, _programs(subject, case, seed), judge)
     if tally.elements and tally.unproven > (1 - PROVEN) * tally.elements:
         raise Failure(f"expected programs that prove something, got {tally}")
     return Measured(worst=str(tally))
 
 
-COMPILED_KINDS: dict[str, tuple[Counts, Write]] = {
-    "drawn": (COMPILED, write),
-    "short": (SHORT, write_short),
-    "special": (SPECIAL, write_special),
-}
-
-
 def compiled_cases(subject: Subject) -> Iterator[Case]:
     """Programs, and for each installed compiler whether it compiles any of them."""
-    yield from _cases(
-        "programs.compiled", {kind: counts for kind, (counts, _) in COMPILED_KINDS.items()}, subject
-    )
+    yield from _cases("programs.compiled", subject)
     for name in required(subject.name) if subject.dtypes() else ():
         yield Case("programs.compiled", "compiler", detail=name)
 
 
 def _compiled_programs(subject: Subject, case: Case) -> Iterator[Program]:
-    counts, written = COMPILED_KINDS[case.op]
-    seed = f"{subject.seed} {'compiled' if case.op == 'drawn' else case.op}"
-    return _programs(subject, case, seed, counts, written)
+    return _programs(subject, case, f"{subject.seed} {'compiled' if case.op == 'drawn' else case.op}")
 
 
 @law("programs.compiled", compiled_cases, level=4, stage=3)
@@ -144,7 +154,7 @@ def _check_compiler(subject: Subject, name: str, counts: dict[str, Programs]) ->
     """Raise a Failure unless a compiler compiles one of the programs of the law; most compile one of the first."""
     programs = counts.setdefault(name, Programs())
     for kind in ("short", "special", "drawn"):
-        for case in _cases("programs.compiled", {kind: COMPILED_KINDS[kind][0]}, subject):
+        for case in _numbered("programs.compiled", kind, KINDS["programs.compiled"][kind][0], subject):
             for program in _compiled_programs(subject, case):
                 prepare(subject, program)
                 if programs.compiled:
@@ -158,18 +168,7 @@ def _check_compiler(subject: Subject, name: str, counts: dict[str, Programs]) ->
     )
 
 
-LOWERED_KINDS: dict[str, tuple[Counts, Write]] = {
-    "drawn": (LOWERED, write),
-    "moved": (MOVED, write_moved),
-}
-
-
-@law(
-    "programs.lowered",
-    partial(_cases, "programs.lowered", {kind: counts for kind, (counts, _) in LOWERED_KINDS.items()}),
-    level=4,
-    stage=3,
-)
+@law("programs.lowered", partial(_cases, "programs.lowered"), level=4, stage=3)
 def lowered(subject: Subject, case: Case) -> Measured:
     """A program whose kernels compute one element at a time, by ops of the backend, is within the errors of its steps.
 
@@ -177,8 +176,7 @@ def lowered(subject: Subject, case: Case) -> Measured:
     the intervals of programs.meaning, and not bit for bit with those of the ops on whole arrays: an op may round an
     element of a long array and a single one differently, and both are right.
     """
-    counts, written = LOWERED_KINDS[case.op]
-    programs = _programs(subject, case, f"{subject.seed} lowered {case.op}", counts, written)
+    programs = _programs(subject, case, f"{subject.seed} lowered {case.op}")
     chosen = limits(subject.random(case))
     try:
         tally = _judged(subject, programs, partial(judge_kernels, limits=chosen))
@@ -195,7 +193,7 @@ def lowered(subject: Subject, case: Case) -> Measured:
 def stateful_cases(subject: Subject) -> Iterator[Case]:
     """Random sequences of creating, using and dropping tensors."""
     if any(dtype.kind != "bool" for dtype in subject.dtypes()):
-        yield from _cases("programs.stateful", {"lives": LIVES}, subject)
+        yield from _numbered("programs.stateful", "lives", LIVES, subject)
 
 
 @law("programs.stateful", stateful_cases, level=4, stage=3)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
-from tensorken_conformance.numbers.host_arrays import is_float
 from tensorken_conformance.numbers.rounding import FORMATS
-from tensorken_conformance.subject import Array, Subject
+from tensorken_conformance.oracles import exact
+from tensorken_conformance.subject import Array, Subject, require_facts
 from tensorken_core.language.dtypes import DTYPES, DType, wrap_integer
 from tensorken_core.tensor.tensor import Tensor
 
@@ -41,11 +41,8 @@ def pool(subject: Subject, dtype: DType) -> list[bool | int | float]:
         return [True, False]
     if dtype.kind == "int":
         ends = np.iinfo(dtype.name)
-        return list(
-            dict.fromkeys(
-                [wrap_integer(v, dtype) for v in (0, 1, -1, 127, -127, int(ends.min), int(ends.max))]
-            )
-        )
+        edges_of_ints = (0, 1, -1, 127, -127, int(ends.min), int(ends.max))
+        return list(dict.fromkeys([wrap_integer(v, dtype) for v in edges_of_ints]))
     form = FORMATS[dtype.name]
     edges = [
         form.max,
@@ -90,17 +87,5 @@ def read_back(subject: Subject, case: Case) -> None:
 
 def _compare(subject: Subject, says: str, x: Tensor, values: Array) -> None:
     """Require a tensor to have the shape, the dtype and the bits of an array."""
-    interpreter, shape = subject.call_counter, values.shape
-    found = (tuple(interpreter.shape(x.representation)), interpreter.dtype(x.representation))
-    if found != (shape, x.dtype):
-        raise Failure(f"{says}: expected {x.dtype} {shape}, got {found[1]} {found[0]} by dtype() and shape()")
-    got = subject.read(x)
-    if bits(got) != bits(values):
-        raise Failure(f"{says}: expected {values.tolist()}, read {got.tolist()}")
-
-
-def bits(values: Array) -> bytes:
-    """The bits of values in row-major order, all NaNs alike."""
-    if is_float(values):
-        values = np.where(np.isnan(values), np.array(np.nan, values.dtype), values)
-    return np.ascontiguousarray(values).tobytes()
+    require_facts(says, x, values.shape, x.dtype)
+    exact.agree(subject, x, values, says)

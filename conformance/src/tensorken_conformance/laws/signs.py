@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,10 @@ import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.oracles import ulp
+from tensorken_conformance.programs.compiling import function_of
+from tensorken_conformance.programs.program import Expression, Leaf, Node, Program, Step
 from tensorken_conformance.subject import Array, Depth, Subject, put
-from tensorken_core.language.dtypes import DTYPES, DType, float32, int32
-from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.language.dtypes import DTYPES, DType, float32
 
 ZEROS = (0.0, -0.0)
 SMALL = (0.0, -0.0, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0)
@@ -43,24 +43,16 @@ LENGTH = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A function, and its expected results.
+class Row(Expression):
+    """A function of tensors of shape (2, n), and its expected results, of arrays of float64.
 
     Attributes:
-        call: on tensors of shape (2, n).
-        model: on arrays of float64: the result.
-        either: on the same: where a zero may have either sign; None: nowhere.
+        either: on the arrays: where a zero may have either sign; None: nowhere.
         values: the numbers from which elements are drawn.
-        text: the call as in a report, `{0}` and `{1}` being the operands; empty if programs do not use it as a step.
-        operands: their number.
     """
 
-    call: Callable[..., Tensor]
-    model: Callable[..., Array]
     either: Callable[..., Array] | None = None
     values: tuple[float, ...] = SMALL
-    text: str = ""
-    operands: int = 1
 
 
 def _opposite(a: Array, b: Any) -> Array:
@@ -123,23 +115,6 @@ def _with_last(change: Callable[[Array], Any]) -> Callable[[Array], Array]:
     return model
 
 
-def _step(
-    text: str, call: Callable[..., Any], model: Callable[..., Array] | None = None, operands: int = 1
-) -> Row:
-    """A row that programs use as a step: it is exact, and decides the sign of each zero."""
-    return Row(call, call if model is None else model, text=text, operands=operands)
-
-
-def _same(text: str, function: Callable[..., Any], operands: int = 1) -> Row:
-    """A step whose function takes the namespace first, tensorken for the call and numpy for the model."""
-    return _step(text, partial(function, tk), lambda *xs: np.asarray(function(np, *xs)), operands)
-
-
-def _called(name: str, x: Tensor) -> Tensor:
-    y: Tensor = getattr(tk, name)(x)  # looked up at each call, as faults replace functions
-    return y
-
-
 ODD = ("sqrt", "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "expm1", "log1p", "erf") + (
     "positive",
     "stop_gradient",
@@ -148,74 +123,61 @@ ODD = ("sqrt", "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "
 
 
 STEPS: dict[str, Row] = {
-    "neg": _step("-{0}", lambda x: -x),
-    "abs": _step("abs({0})", abs),
-    "sign": _step("sign({0})", tk.sign, lambda x: np.sign(x) + 0.0),
-    "floor": _same("floor({0})", lambda xp, x: xp.floor(x)),
-    "ceil": _same("ceil({0})", lambda xp, x: xp.ceil(x)),
-    "trunc": _same("trunc({0})", lambda xp, x: xp.trunc(x)),
-    "round": _same("round({0})", lambda xp, x: xp.round(x)),
-    "square": _same("square({0})", lambda xp, x: xp.square(x)),
-    "plus-zero": _step("{0} + 0.0", lambda x: x + 0.0),
-    "plus-minus-zero": _step("{0} + -0.0", lambda x: x + -0.0),
-    "minus-zero": _step("{0} - 0.0", lambda x: x - 0.0),
-    "minus-minus-zero": _step("{0} - -0.0", lambda x: x - -0.0),
-    "from-zero": _step("0.0 - {0}", lambda x: 0.0 - x),
-    "from-minus-zero": _step("-0.0 - {0}", lambda x: -0.0 - x),
-    "times-zero": _step("{0} * 0.0", lambda x: x * 0.0),
-    "times-minus-zero": _step("{0} * -0.0", lambda x: x * -0.0),
-    "times-minus-one": _step("{0} * -1.0", lambda x: x * -1.0),
-    "half": _step("{0} / 2.0", lambda x: x / 2.0),
-    "by-minus-one": _step("{0} / -1.0", lambda x: x / -1.0),
-    "of-one": _step("1.0 / {0}", lambda x: 1.0 / x),
-    "reciprocal": _step("reciprocal({0})", tk.reciprocal, lambda x: 1.0 / x),
-    "zero-by": _step("0.0 / {0}", lambda x: 0.0 / x),
-    "remainder": _step("{0} % 2.0", lambda x: x % 2.0),
-    "remainder-of-negative": _step("{0} % -2.0", lambda x: x % -2.0),
-    "fmod": _same("fmod({0}, 2.0)", lambda xp, x: xp.fmod(x, 2.0)),
-    "floor-divide": _step("{0} // 2.0", lambda x: x // 2.0, lambda x: np.floor(x / 2.0)),
-    "power-of-two": _step("{0} ** 2.0", lambda x: x**2.0),
-    "power-of-three": _step("{0} ** 3.0", lambda x: x**3.0),
-    "whole-power": _step("{0} ** 3", lambda x: x**3),
-    "nan-to-num": _same("nan_to_num({0})", lambda xp, x: xp.nan_to_num(x, nan=-0.0, posinf=1.0, neginf=-1.0)),
-    "where-negative": _same("where({0} < 0.0, -0.0, {0})", lambda xp, x: xp.where(x < 0.0, -0.0, x)),
-    "where-zero": _same("where({0} == 0.0, {0}, -{0})", lambda xp, x: xp.where(x == 0.0, x, -x)),
-    "by-integers": _step(
-        "{0}.astype(int32).astype({0}.dtype)",
-        lambda x: tk.nan_to_num(x, nan=0.0, posinf=7.0, neginf=-7.0).astype(int32).astype(x.dtype),
+    "neg": Row("-{0}"),
+    "abs": Row("abs({0})"),
+    "sign": Row("tk.sign({0})", lambda x: np.sign(x) + 0.0),
+    "floor": Row("tk.floor({0})"),
+    "ceil": Row("tk.ceil({0})"),
+    "trunc": Row("tk.trunc({0})"),
+    "round": Row("tk.round({0})"),
+    "square": Row("tk.square({0})"),
+    "plus-zero": Row("{0} + 0.0"),
+    "plus-minus-zero": Row("{0} + -0.0"),
+    "minus-zero": Row("{0} - 0.0"),
+    "minus-minus-zero": Row("{0} - -0.0"),
+    "from-zero": Row("0.0 - {0}"),
+    "from-minus-zero": Row("-0.0 - {0}"),
+    "times-zero": Row("{0} * 0.0"),
+    "times-minus-zero": Row("{0} * -0.0"),
+    "times-minus-one": Row("{0} * -1.0"),
+    "half": Row("{0} / 2.0"),
+    "by-minus-one": Row("{0} / -1.0"),
+    "of-one": Row("1.0 / {0}"),
+    "reciprocal": Row("tk.reciprocal({0})"),
+    "zero-by": Row("0.0 / {0}"),
+    "remainder": Row("{0} % 2.0"),
+    "remainder-of-negative": Row("{0} % -2.0"),
+    "fmod": Row("tk.fmod({0}, 2.0)"),
+    "floor-divide": Row("{0} // 2.0", lambda x: np.floor(x / 2.0)),
+    "power-of-two": Row("{0} ** 2.0"),
+    "power-of-three": Row("{0} ** 3.0"),
+    "whole-power": Row("{0} ** 3"),
+    "nan-to-num": Row("tk.nan_to_num({0}, nan=-0.0, posinf=1.0, neginf=-1.0)"),
+    "where-negative": Row("tk.where({0} < 0.0, -0.0, {0})"),
+    "where-zero": Row("tk.where({0} == 0.0, {0}, -{0})"),
+    "by-integers": Row(
+        "tk.nan_to_num({0}, nan=0.0, posinf=7.0, neginf=-7.0).astype(int32).astype({0}.dtype)",
         lambda x: np.trunc(np.nan_to_num(x, nan=0.0, posinf=7.0, neginf=-7.0)) + 0.0,
     ),
-    "flip": _same("flip({0}, 1)", lambda xp, x: xp.flip(x, -1)),
-    "roll": _same("roll({0}, 1, 1)", lambda xp, x: xp.roll(x, 1, -1)),
-    "prod": _same("prod({0}, 1, keepdims=True) * {0}", lambda xp, x: xp.prod(x, -1, keepdims=True) * x),
-    "differences": _same(
-        "diff({0}, prepend={0}[:, :1])", lambda xp, x: xp.diff(x, axis=-1, prepend=x[..., :1])
-    ),
-    "sort": _step("sort({0}, 1)", lambda x: tk.sort(x, 1), _stable),
-    "sort-descending": _step(
-        "sort({0}, 1, descending=True)", lambda x: tk.sort(x, 1, descending=True), _stable_descending
-    ),
-    "set": _step("{0}.at[:, -1].set(-0.0)", lambda x: x.at[:, -1].set(-0.0), _with_last(lambda last: -0.0)),
-    "add-at": _step(
-        "{0}.at[:, -1].add(0.0)", lambda x: x.at[:, -1].add(0.0), _with_last(lambda last: last + 0.0)
-    ),
-    "pad": _step(
-        "pad({0})[:, 1:]",
-        lambda x: tk.pad(x, ((0, 0), (0, 1)))[:, 1:],
-        lambda x: np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, 1)])[..., 1:],
-    ),
-    "add": _step("{0} + {1}", lambda a, b: a + b, operands=2),
-    "sub": _step("{0} - {1}", lambda a, b: a - b, operands=2),
-    "mul": _step("{0} * {1}", lambda a, b: a * b, operands=2),
-    "div": _step("{0} / {1}", lambda a, b: a / b, operands=2),
-    "reverse-difference": _step("-({0} - {1})", lambda a, b: -(a - b), operands=2),
-    "nested-products": _step(
-        "{0} * {1} - ({0} * {0} - {1} * {1})", lambda a, b: a * b - (a * a - b * b), operands=2
-    ),
-    "copysign": _same("copysign({0}, {1})", lambda xp, a, b: xp.copysign(a, b), 2),
-    "fmod-of-two": _same("fmod({0}, {1})", lambda xp, a, b: xp.fmod(a, b), 2),
-    "remainder-of-two": _step("{0} % {1}", lambda a, b: a % b, operands=2),
-    "where-less": _same("where({0} < {1}, {0}, {1})", lambda xp, a, b: xp.where(a < b, a, b), 2),
+    "flip": Row("tk.flip({0}, 1)"),
+    "roll": Row("tk.roll({0}, 1, 1)"),
+    "prod": Row("tk.prod({0}, 1, keepdims=True) * {0}"),
+    "differences": Row("tk.diff({0}, axis=1, prepend={0}[:, :1])"),
+    "sort": Row("tk.sort({0}, 1)", _stable),
+    "sort-descending": Row("tk.sort({0}, 1, descending=True)", _stable_descending),
+    "set": Row("{0}.at[:, -1].set(-0.0)", _with_last(lambda last: -0.0)),
+    "add-at": Row("{0}.at[:, -1].add(0.0)", _with_last(lambda last: last + 0.0)),
+    "pad": Row("tk.pad({0}, ((0, 0), (0, 1)))[:, 1:]"),
+    "add": Row("{0} + {1}"),
+    "sub": Row("{0} - {1}"),
+    "mul": Row("{0} * {1}"),
+    "div": Row("{0} / {1}"),
+    "reverse-difference": Row("-({0} - {1})"),
+    "nested-products": Row("{0} * {1} - ({0} * {0} - {1} * {1})"),
+    "copysign": Row("tk.copysign({0}, {1})"),
+    "fmod-of-two": Row("tk.fmod({0}, {1})"),
+    "remainder-of-two": Row("{0} % {1}"),
+    "where-less": Row("tk.where({0} < {1}, {0}, {1})"),
 }
 """Functions that are exact and decide the sign of every zero, which are the steps of programs, too."""
 
@@ -223,41 +185,39 @@ NOT_A_NUMBER = (*SMALL, float("nan"))
 
 OTHERS: dict[str, Row] = {
     # the larger and the smaller: either of two zeros that differ in sign
-    "maximum": Row(tk.maximum, np.maximum, _opposite, operands=2),
-    "minimum": Row(tk.minimum, np.minimum, _opposite, operands=2),
-    "fmax": Row(tk.fmax, np.fmax, _opposite, NOT_A_NUMBER, operands=2),
-    "fmin": Row(tk.fmin, np.fmin, _opposite, NOT_A_NUMBER, operands=2),
-    "relu": Row(tk.relu, lambda x: np.maximum(x, 0.0), lambda x: _opposite(x, 0.0)),
-    "clip": Row(
-        lambda x: tk.clip(x, -0.5, 0.0), lambda x: np.clip(x, -0.5, 0.0), lambda x: _opposite(x, 0.0)
-    ),
-    "max": Row(lambda x: tk.max(x, 1), lambda x: x.max(-1), _both_signs),
-    "min": Row(lambda x: tk.min(x, 1), lambda x: x.min(-1), _both_signs),
-    "median": Row(lambda x: tk.median(x, 1), _median, _both_signs),
+    "maximum": Row("tk.maximum({0}, {1})", either=_opposite),
+    "minimum": Row("tk.minimum({0}, {1})", either=_opposite),
+    "fmax": Row("tk.fmax({0}, {1})", either=_opposite, values=NOT_A_NUMBER),
+    "fmin": Row("tk.fmin({0}, {1})", either=_opposite, values=NOT_A_NUMBER),
+    "relu": Row("tk.relu({0})", lambda x: np.maximum(x, 0.0), either=lambda x: _opposite(x, 0.0)),
+    "clip": Row("tk.clip({0}, -0.5, 0.0)", either=lambda x: _opposite(x, 0.0)),
+    "max": Row("tk.max({0}, 1)", either=_both_signs),
+    "min": Row("tk.min({0}, 1)", either=_both_signs),
+    "median": Row("tk.median({0}, 1)", _median, either=_both_signs),
     # sums: never -0.0, except that a sum of -0.0 alone may have either sign
-    "sum": Row(lambda x: tk.sum(x, 1), _sum, _negative_zeros),
-    "mean": Row(lambda x: tk.mean(x, 1), _sum, _negative_zeros, ZEROS),
-    "cumsum": Row(lambda x: tk.cumsum(x, 1), lambda x: np.cumsum(x, -1) + 0.0, _only_negative_zeros_yet),
-    "matmul": Row(lambda x: (x @ x.ones_like().T)[:, 0], _sum, _negative_zeros),
-    "sum-of-opposites": Row(lambda x: tk.sum(tk.concatenate([x, -x], 1), 1), _no_sum),
-    "sum-of-nothing": Row(lambda x: tk.sum(x[:, :0], 1), _no_sum),
+    "sum": Row("tk.sum({0}, 1)", _sum, either=_negative_zeros),
+    "mean": Row("tk.mean({0}, 1)", _sum, either=_negative_zeros, values=ZEROS),
+    "cumsum": Row("tk.cumsum({0}, 1)", lambda x: np.cumsum(x, 1) + 0.0, either=_only_negative_zeros_yet),
+    "matmul": Row("({0} @ {0}.ones_like().T)[:, 0]", _sum, either=_negative_zeros),
+    "sum-of-opposites": Row("tk.sum(tk.concatenate([{0}, -{0}], 1), 1)", _no_sum),
+    "sum-of-nothing": Row("tk.sum({0}[:, :0], 1)", _no_sum),
     # functions that keep the sign of a zero
-    **{name: Row(partial(_called, name), np.copy, values=ZEROS) for name in ODD},
-    "atan2": Row(lambda x: tk.atan2(x, abs(x) + 1.0), np.copy, values=ZEROS),
-    "hypot": Row(lambda x: tk.hypot(x, x), np.abs, values=ZEROS),
-    "norm": Row(lambda x: tk.linalg.vector_norm(x, axis=1), lambda x: _sum(np.abs(x)), values=ZEROS),
+    **{name: Row(f"tk.{name}({{0}})", np.copy, values=ZEROS) for name in ODD},
+    "atan2": Row("tk.atan2({0}, abs({0}) + 1.0)", np.copy, values=ZEROS),
+    "hypot": Row("tk.hypot({0}, {0})", values=ZEROS),
+    "norm": Row("tk.linalg.vector_norm({0}, axis=1)", lambda x: _sum(np.abs(x)), values=ZEROS),
     # indices, and constants of programs
-    "argmax": Row(lambda x: tk.argmax(x, 1).astype(x.dtype), lambda x: np.argmax(x, -1).astype(float)),
-    "argmin": Row(lambda x: tk.argmin(x, 1).astype(x.dtype), lambda x: np.argmin(x, -1).astype(float)),
-    "topk": Row(lambda x: tk.topk(x, 1).values, lambda x: _stable_descending(x)[..., :1]),
-    "concatenate": Row(lambda x: tk.concatenate([x, -x], 1), lambda x: np.concatenate([x, -x], -1)),
-    "take": Row(lambda x: tk.take(x, [0, 0], 1), lambda x: np.take(x, [0, 0], -1)),
-    "full": Row(lambda x: tk.full_like(x, -0.0), lambda x: np.full_like(x, -0.0)),
+    "argmax": Row("tk.argmax({0}, 1).astype({0}.dtype)"),
+    "argmin": Row("tk.argmin({0}, 1).astype({0}.dtype)"),
+    "topk": Row("tk.topk({0}, 1).values", lambda x: _stable_descending(x)[..., :1]),
+    "concatenate": Row("tk.concatenate([{0}, -{0}], 1)"),
+    "take": Row("tk.take({0}, [0, 0], 1)"),
+    "full": Row("tk.full_like({0}, -0.0)"),
     "constant": Row(
-        lambda x: x.constant([-0.0, 0.0, -0.0], x.dtype, (3,)) + x[:, :1] * 0.0 * x[:, :1],
+        "{0}.constant([-0.0, 0.0, -0.0], {0}.dtype, (3,)) + {0}[:, :1] * 0.0 * {0}[:, :1]",
         lambda x: np.array([-0.0, 0.0, -0.0]) + x[..., :1] * 0.0 * x[..., :1],
     ),
-    "signbit": Row(lambda x: tk.signbit(x).astype(x.dtype), lambda x: np.signbit(x).astype(float)),
+    "signbit": Row("tk.signbit({0}).astype({0}.dtype)"),
 }
 
 ROWS: dict[str, Row] = {**STEPS, **OTHERS}
@@ -296,21 +256,21 @@ def signs(subject: Subject, case: Case) -> None:
         with np.errstate(all="ignore"):
             free = np.zeros(expected.shape, bool) if row.either is None else row.either(*xs)
         tensors = [put(subject.stack, x, dtype) for x in xs]
-        _agree(case.op, subject.read(row.call(*tensors)), expected, free, xs)
+        _agree(case.op, subject.read(row(*tensors)), expected, free, xs)
         if n != COMPILED or not (dtype is float32 or subject.depth == "deep"):
             continue
         batch = [put(subject.stack, np.stack([x, x]), dtype) for x in xs]
-        got = subject.read(tk.vmap(row.call)(*batch))
+        got = subject.read(tk.vmap(row)(*batch))
         _agree(f"{case.op} under vmap", got, np.stack([expected] * 2), np.stack([free] * 2), xs)
-        _agree(f"{case.op} under jit", subject.read(_jitted(row.call, tensors)), expected, free, xs)
+        _agree(f"{case.op} under jit", subject.read(tk.jit(row)(*tensors)), expected, free, xs)
 
 
 def _operands(row: Row, rng: random.Random, n: int) -> tuple[list[Array], Array]:
     """Operands with rows of n elements, and a result that every float dtype represents."""
     while True:
-        xs = [_drawn(rng, row.values, n) for _ in range(row.operands)]
+        xs = [_drawn(rng, row.values, n) for _ in range(row.arity)]
         with np.errstate(all="ignore"):
-            expected = np.asarray(row.model(*xs))
+            expected = row.value(*xs)
         if _exact(expected):
             return xs, expected
 
@@ -319,37 +279,25 @@ def _check_program(subject: Subject, dtype: DType, rng: random.Random) -> None:
     """Draw steps whose results are exact; run them one by one, then as one compiled program."""
     n = rng.choice(SIZES)
     values = SPECIAL if rng.random() < 0.3 else SMALL
-    leaves = [_drawn(rng, values, n) for _ in range(2)]
-    arrays, texts, used = list(leaves), ["a", "b"], set[int]()
-    steps: list[tuple[Row, list[int]]] = []
-    while len(steps) < LENGTH:
+    arrays = [_drawn(rng, values, n) for _ in range(2)]
+    nodes: list[Node] = [Leaf(x.astype(dtype.name), dtype) for x in arrays]
+    while len(nodes) < 2 + LENGTH:
         name = rng.choice([*STEPS])
         row = STEPS[name]
-        positions = [rng.randrange(max(0, len(arrays) - 3), len(arrays)) for _ in range(row.operands)]
+        positions = [rng.randrange(max(0, len(arrays) - 3), len(arrays)) for _ in range(row.arity)]
         with np.errstate(all="ignore"):
-            y = np.asarray(row.model(*[arrays[i] for i in positions]))
+            y = row.value(*[arrays[i] for i in positions])
         if not _exact(y) or (name == "copysign" and np.isnan(arrays[positions[1]]).any()):
             continue  # the sign of a NaN is unspecified
-        steps.append((row, positions))
-        used.update(positions)
+        nodes.append(row.at(positions))
         arrays.append(y)
-        texts.append(row.text.format(*[_bracketed(texts[i]) for i in positions]))
-    ends = [i for i in range(2, len(arrays)) if i not in used]
-
-    def function(*xs: Tensor) -> list[Tensor]:
-        tensors = list(xs)
-        for row, positions in steps:
-            tensors.append(row.call(*[tensors[i] for i in positions]))
-        return [tensors[i] for i in ends]
-
-    tensors = [put(subject.stack, x, dtype) for x in leaves]
-    for way, results in (("", function(*tensors)), (" under jit", _jitted(function, tensors))):
-        for i, y in zip(ends, results, strict=True):
-            _agree(f"{texts[i]}{way}", subject.read(y), arrays[i], np.zeros(arrays[i].shape, bool), leaves)
-
-
-def _bracketed(text: str) -> str:
-    return text if text.isidentifier() else f"({text})"
+    program = Program(tuple(nodes))
+    function, leaves = function_of(program)
+    tensors = [put(subject.stack, leaf.values, dtype) for leaf in leaves]
+    for way, results in (("", function(*tensors)), (" under jit", tk.jit(function)(*tensors))):
+        for i, result in zip(program.ends, results, strict=True):
+            says, free = program.needed(i).text(Step) + way, np.zeros(arrays[i].shape, bool)
+            _agree(says, subject.read(result), arrays[i], free, arrays[:2])
 
 
 def _drawn(rng: random.Random, values: Sequence[float], n: int) -> Array:
@@ -364,10 +312,6 @@ def _exact(values: Array) -> bool:
     """Whether every float dtype represents these numbers, and the result of one more step."""
     finite = values[np.isfinite(values)]
     return bool((np.abs(finite) <= 256.0).all() and (finite * 8.0 == np.rint(finite * 8.0)).all())
-
-
-def _jitted(function: Callable[..., Any], tensors: Sequence[Tensor]) -> Any:
-    return tk.jit(lambda *xs: function(*xs))(*tensors)
 
 
 def _agree(what: str, got: Array, expected: Array, free: Array, xs: Sequence[Array]) -> None:

@@ -12,12 +12,11 @@ import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.transforms import compared
-from tensorken_conformance.oracles import terms
+from tensorken_conformance.oracles import exact, terms
 from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic
 from tensorken_conformance.oracles.spectra import OF_REAL, TO_REAL, Spectrum, spectrum
-from tensorken_conformance.subject import Subject, put
+from tensorken_conformance.subject import Subject, parts_of, put, put_parts
 from tensorken_core.language.dtypes import DTYPES, DType
-from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.tensor import Tensor
 
 ID = "values.spectra"
@@ -127,8 +126,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 class Problem:
     """The parts of the operand of a case, and the exact result."""
 
-    real: Array
-    imag: Array | None
+    parts: list[Array]
     result: Spectrum
 
 
@@ -137,28 +135,16 @@ def problem(subject: Subject, case: Case) -> Problem:
     """The operand and the exact result of a case."""
     rng, call = terms.generator(subject, case), call_of(case)
     real, imag = rng.standard_normal((2, *call.shape)).astype(case.dtype)
-    given = None if case.op in OF_REAL else imag
-    parts = Dyadic.of(real), Dyadic.of(np.zeros_like(real) if given is None else given)
-    return Problem(real, given, spectrum(case.op, *parts, *call.lengths(case.op), case.values))
+    parts = [real] if case.op in OF_REAL else [real, imag]
+    exact_imag = Dyadic.of(np.zeros_like(real) if case.op in OF_REAL else imag)
+    result = spectrum(case.op, Dyadic.of(real), exact_imag, *call.lengths(case.op), case.values)
+    return Problem(parts, result)
 
 
 def call_of(case: Case) -> Call:
     """The call of a case."""
     calls = CALLS if case.op in ONE else CALLS_OF_SEVERAL
     return calls["odd" if case.shape == "round-trip" else case.shape]
-
-
-def made(interpreter: RawTensor[Any], real: Array, imag: Array | None, dtype: DType) -> Tensor:
-    """A real or complex tensor of these parts."""
-    if imag is None:
-        return put(interpreter, real, dtype)
-    result: Tensor = tk.complex(put(interpreter, real, dtype), put(interpreter, imag, dtype))
-    return result
-
-
-def parts_of(subject: Subject, y: Tensor) -> list[Array]:
-    """The values of the parts of a real or complex tensor."""
-    return [subject.read(part) for part in ([y.real, y.imag] if y.dtype.kind == "complex" else [y])]
 
 
 def by_rows(x: Any, axes: Sequence[int]) -> Any:
@@ -181,7 +167,7 @@ def check_spectra(subject: Subject, case: Case) -> Measured:
     if case.op in FREQUENCIES:
         return Measured(_check_frequencies(subject, case, dtype))
     given, call = problem(subject, case), call_of(case)
-    x = made(subject.stack, given.real, given.imag, dtype)
+    x = put_parts(subject.stack, given.parts, dtype)
     y = call.run(case.op, x, case.values)
     sizes, axes = call.lengths(case.op)
     arithmetic = Arithmetic(subject.capabilities, case.dtype)
@@ -193,23 +179,20 @@ def check_spectra(subject: Subject, case: Case) -> Measured:
                 raise Failure(f"{name}: expected shape {part.shape}, got {y.shape}")
         rows = [by_rows(y, axes) for y in got]
         exactly = [part.mapped(lambda z: by_rows(z, axes)) for part in parts]
-        return compared(
-            name, arithmetic, rows, exactly, norm.mapped(lambda z: by_rows(z, axes)), roundings, losses
-        )
+        norms = norm.mapped(lambda z: by_rows(z, axes))
+        return compared(name, arithmetic, rows, exactly, norms, roundings, losses)
 
     result = given.result
     if case.shape != "round-trip":
-        got = parts_of(subject, y)
+        got = [subject.read(part) for part in parts_of(y)]
         if (len(got) == 1) != (case.op in TO_REAL) or y.real.dtype is not dtype:
             raise Failure(f"{name}: expected parts of {dtype}, got {y.dtype}")
         return Measured(check(name, got, result.parts, result.norm, result.roundings))
     back = Call(y.shape, sizes, axes).run(ROUND_TRIPS[case.op], y, case.values)
-    parts = [Dyadic.of(part) for part in (given.real, given.imag) if part is not None]
-    norm = (parts[0] * parts[0]).sum(axes)
-    if given.imag is not None:
-        norm = norm + (parts[1] * parts[1]).sum(axes)
-    norm = norm + norm if case.op in OF_REAL else norm
-    return Measured(check(name, parts_of(subject, back), parts, norm, 3 * result.roundings))
+    parts = [Dyadic.of(part) for part in given.parts]
+    squares = [(part * part).sum(axes) for part in (parts * 2)[:2]]  # a half of a spectrum stands for two
+    got = [subject.read(part) for part in parts_of(back)]
+    return Measured(check(name, got, parts, squares[0] + squares[1], 3 * result.roundings))
 
 
 def _check_shift(subject: Subject, case: Case, dtype: DType) -> None:
@@ -222,8 +205,7 @@ def _check_shift(subject: Subject, case: Case, dtype: DType) -> None:
         half = call.shape[axis] // 2
         expected = np.roll(expected, half if case.op == "fftshift" else -half, axis)
     got = subject.read(getattr(tk.fft, case.op)(put(subject.stack, values, dtype), call.axes))
-    if not np.array_equal(got, expected):
-        raise Failure(f"{case.op}, {case.shape}: expected {expected.tolist()}, got {got.tolist()}")
+    exact.same(got, expected, f"{case.op}, {case.shape}")
 
 
 def _check_frequencies(subject: Subject, case: Case, dtype: DType) -> float:

@@ -53,15 +53,8 @@ def longest(dtype: DType, values: str) -> int:
 def cases(subject: Subject) -> Iterator[Case]:
     """Each op, dtype, shape and choice of axes on ordinary values; each value class on some shapes."""
     for op, variants in VARIANTS.items():
-        for case in reductions.grid(
-            subject,
-            ID,
-            op,
-            variants,
-            lambda dtype: terms.FLOATS if dtype.kind == "float" else terms.INTS,
-            terms.ORDINARY[:2],
-            longest,
-        ):
+        classes, ordinary = (lambda d: terms.CLASSES[d.kind]), terms.ORDINARY[:2]
+        for case in reductions.grid(subject, ID, op, variants, classes, ordinary, longest):
             if not case.detail.endswith("wide") or "int64" in subject.capabilities.dtypes:
                 yield case
 

@@ -26,23 +26,15 @@ LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 30, 31, 64, 67, 97, 100, 128, 134)
 
 DEEP_LENGTHS = (11, 13, 15, 24, 27, 32, 49, 60, 61, 63, 65, 120, 127, 129, 200, 256, 257)
 
+LONG = (1031, 4096, 4099)
+"""The lengths that are tried with pulses alone, whose transforms have few terms: two primes and a power of two."""
+
 FEW = (4, 7, 12)
 """The lengths that are tried with all values, and as views."""
 
 VIEWS = ("permute", "flip", "crop", "expand")
 
-VALUES = (
-    "normals",
-    "small-integers",
-    "mixed",
-    "waves",
-    "pulses",
-    "large",
-    "subnormals",
-    "zeros",
-    "infinite",
-    "nan",
-)
+VALUES = tuple("normals small-integers mixed waves pulses large subnormals zeros infinite nan".split())
 """Value classes; the transforms of waves are pulses; the squares of large ones overflow, and their sums do not."""
 
 ROWS = 3
@@ -61,6 +53,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             if op == "fft":
                 yield from [Case(ID, op, dtype.name, str(n), "normals", "inverse") for n in lengths]
             yield from [Case(ID, op, dtype.name, str(n), values) for n in some for values in VALUES[1:]]
+            yield from [Case(ID, op, dtype.name, str(n), "pulses") for n in LONG]
             yield from [Case(ID, op, dtype.name, f"{n}-{view}", "normals") for n in FEW for view in VIEWS]
             yield Case(ID, op, dtype.name, "4-empty", "normals")
 
@@ -245,9 +238,8 @@ def compared(
     share = gamma(roundings, arithmetic.unit)
     count = sum(y.shape[-1] for y in got)
     lost = Dyadic.number(Fraction(losses**2 * count) * (2 * arithmetic.loss) ** 2)
-    most = norm.times(share**2 * Fraction(65, 64)) + lost.times(
-        65
-    )  # at least (share * root(norm) + root(lost))**2
+    # at least (share * root(norm) + root(lost))**2
+    most = norm.times(share**2 * Fraction(65, 64)) + lost.times(65)
     wrong = errors.exceeds(most)
     off = np.sqrt(errors.over(norm)) / float(2 * arithmetic.format.unit)
     if wrong.any():

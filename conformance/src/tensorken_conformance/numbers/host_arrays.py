@@ -52,7 +52,8 @@ def in_dtype(values: Array, dtype: str) -> Array:
     [1.0078125, inf, -0.0]
     """
     if dtype != "bfloat16":
-        return np.asarray(values.astype(dtype))
+        with np.errstate(over="ignore"):
+            return np.asarray(values.astype(dtype))
     form = FORMATS[dtype]
     _, exponents = np.frexp(values)
     last = np.maximum(exponents - form.precision, form.least)

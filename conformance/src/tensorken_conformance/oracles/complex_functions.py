@@ -28,11 +28,9 @@ def _sigmoid(z: Number) -> Number:
 
 
 FUNCTIONS: dict[str, Callable[[Number], Number]] = {
-    **{
-        name: getattr(mp, name)
-        for name in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")
-    },
-    **{name: getattr(mp, name) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
+    **{name: getattr(mp, name) for name in ("exp", "log", "sqrt", "sin", "cos", "tan")},
+    **{name: getattr(mp, name) for name in ("sinh", "cosh", "tanh", "asin", "acos", "atan")},
+    **{name: getattr(mp, name) for name in ("asinh", "acosh", "atanh")},
     "expm1": lambda z: mp.exp(z) - 1,
     "exp2": lambda z: mp.exp(z * mp.log(2)),
     "log1p": lambda z: mp.log(1 + z),

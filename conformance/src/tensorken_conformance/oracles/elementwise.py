@@ -102,11 +102,10 @@ def overflows(op: Op, dtype: DType, point: tuple[float, ...], units: int) -> boo
     return bool(abs(value) > mp.ldexp(1 + units * mp.ldexp(1, 1 - form.precision), form.top))
 
 
+_OPERATORS = {name: getattr(operator, name) for name in ("neg", "add", "sub", "mul")}
+
 VALUES: dict[str, Callable[..., Any]] = {
-    "neg": operator.neg,
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
+    **_OPERATORS,
     "div": operator.truediv,
     "square": lambda x: x * x,
     "reciprocal": lambda x: 1 / x,
@@ -210,14 +209,7 @@ def _integer_pow(a: int, b: int) -> int:
     return pow(a, b, 2**64)
 
 
-_NUMBERS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "square": lambda x: x * x,
-    "neg": operator.neg,
-    "abs": abs,
-}
+_NUMBERS: dict[str, Callable[..., Any]] = {**_OPERATORS, "square": lambda x: x * x, "abs": abs}
 
 _COMPARED: dict[str, Callable[..., Any]] = {
     "eq": operator.eq,

@@ -181,32 +181,39 @@ def describe_difference(got: Array, expected: Array, different: Array) -> str:
 def agree(
     subject: Subject, result: Tensor, expected: Array, says: str, script: Callable[[], list[str]] = list
 ) -> None:
-    """Compare a result with the expected values.
+    """Compare a result with the expected values; see `same`.
+
+    Raises:
+        Failure: if a bit differs.
+    """
+    same(subject.read(result), expected, says, script)
+
+
+def same(
+    got: Array,
+    expected: Array,
+    says: str,
+    script: Callable[[], list[str]] = list,
+    either_zero: bool = False,
+) -> None:
+    """Compare values with the expected ones, also in their shape and dtype.
 
     Args:
-        subject: the backend under test.
-        result: the result.
+        got: the values.
         expected: the expected values.
         says: the beginning of the message.
         script: returns Python that shows a failure.
+        either_zero: whether zeros may have either sign.
 
     Raises:
         Failure: if a bit differs.
     """
-    got = subject.read(result)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         raise Failure(f"{says}: expected {expected.dtype} {expected.shape}, got {got.dtype} {got.shape}")
-    same(got, expected, says, script)
-
-
-def same(got: Array, expected: Array, says: str, script: Callable[[], list[str]] = list) -> None:
-    """Compare values of one shape and dtype; see `agree`.
-
-    Raises:
-        Failure: if a bit differs.
-    """
     different = differing(got, expected)
-    if different is not None:
+    if different is not None and either_zero:
+        different &= (got != 0) | (expected != 0)
+    if different is not None and different.any():
         raise Failure(f"{says}: {describe_difference(got, expected, different)}", script=script())
 
 

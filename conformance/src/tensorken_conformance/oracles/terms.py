@@ -25,18 +25,11 @@ ORDINARY = ("normals", "small-integers", "positive")
 """The value classes of level 1."""
 
 FLOATS = (
-    *ORDINARY,
-    "cancellation",
-    "mixed",
-    "ties",
-    "subnormals",
-    "extremes",
-    "zeros",
-    "infinite",
-    "infinities",
-    "nan",
+    *(*ORDINARY, "cancellation", "mixed", "ties", "subnormals", "extremes"),
+    *("zeros", "infinite", "infinities", "nan"),
 )
 INTS = ("small-integers", "wrapping")
+CLASSES = {"float": FLOATS, "int": INTS}
 
 T = TypeVar("T")
 

@@ -20,23 +20,27 @@ Parts = tuple[Dyadic, Dyadic]
 
 @cache
 def roots(n: int) -> tuple[Array, Array]:
-    """The cosines and the sines of 2 pi j k / n, as matrices of whole numbers times 2**-BITS.
+    """The cosines and the sines of 2 pi k / n, as whole numbers times 2**-BITS.
 
-    >>> [x[1, 1] / 2**BITS for x in roots(4)]
+    >>> [x[1] / 2**BITS for x in roots(4)]
     [0.0, 1.0]
     """
     with mp.workprec(BITS + 20):
-        found = []
-        for function in (mp.cospi, mp.sinpi):
-            values = [int(mp.nint(mp.ldexp(function(mp.mpf(2 * k) / n), BITS))) for k in range(n)]
-            found.append(np.array(values, object)[np.outer(range(n), range(n)) % n])
-    return found[0], found[1]
+        cos, sin = [
+            [int(mp.nint(mp.ldexp(function(mp.mpf(2 * k) / n), BITS))) for k in range(n)]
+            for function in (mp.cospi, mp.sinpi)
+        ]
+    return np.array(cos, object), np.array(sin, object)
 
 
 def transform(real: Dyadic, imag: Dyadic, inverse: bool) -> Parts:
     """The sums of x[j] exp(-2 pi i j k / n) over j along the last axis, or with +2 if inverse."""
     a, b, exponent = aligned(real, imag)
-    cos, sin = roots(real.shape[-1])
+    n = a.shape[-1]
+    terms = np.flatnonzero(((a != 0) | (b != 0)).reshape(-1, n).any(0))  # few, if the elements are pulses
+    angles = np.outer(terms, np.arange(n)) % n
+    a, b = a[..., terms], b[..., terms]
+    cos, sin = [part[angles] for part in roots(n)]
     if inverse:
         sin = -sin
     return Dyadic(a @ cos + b @ sin, exponent - BITS), Dyadic(b @ cos - a @ sin, exponent - BITS)

@@ -68,10 +68,3 @@ def distance_beside(got: Array, expected: Array, operands: tuple[Array, ...]) ->
     near = np.isfinite(spacings) & (spacings < found)
     result: Array = np.where(near, np.where(near, spacings, 0).astype(np.int64), found)
     return result
-
-
-def _between(a: Array, b: Array) -> Array:
-    """abs(a - b) of int64, FAR at most."""
-    halves = np.abs(a // 2 - b // 2)
-    result: Array = np.where(halves >= FAR // 2, FAR, np.abs(a - b))
-    return np.minimum(result, FAR)

@@ -34,9 +34,8 @@ def windows_of(x: Array, kernel: tuple[int, ...], *params: Any) -> Array:
         count = ((size - 1) * dilation + 1 + before + after - (k - 1) * step - 1) // stride + 1
         place = np.arange(count)[:, None] * stride + np.arange(k) * step - before
         found = (place % dilation == 0) & (place >= 0) & (place // dilation < size)
-        taken = np.take(
-            x, np.clip(place // dilation, 0, size - 1), axis
-        )  # the axis becomes windows and elements
+        # the axis becomes windows and elements
+        taken = np.take(x, np.clip(place // dilation, 0, size - 1), axis)
         inside = found.reshape((1,) * axis + found.shape + (1,) * (x.ndim - axis - 1))
         x = np.where(inside, taken, np.zeros((), x.dtype))
     x = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])

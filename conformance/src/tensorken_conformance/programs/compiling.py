@@ -10,13 +10,7 @@ import numpy as np
 import tensorken
 from tensorken_conformance.enclosure import compiles, enclosure_for
 from tensorken_conformance.numbers.host_arrays import is_float
-from tensorken_conformance.programs.judging import (
-    Tally,
-    Values,
-    Wrong,
-    expected_to_give,
-    require_inside,
-)
+from tensorken_conformance.programs.judging import Tally, Values, Wrong, expected_to_give, require_inside
 from tensorken_conformance.programs.offers import required
 from tensorken_conformance.programs.program import Array, Leaf, Program
 from tensorken_conformance.subject import Subject

@@ -24,26 +24,12 @@ from tensorken_core.tensor.tensor import Tensor
 Draw = Callable[[int], int]
 """Returns an integer from 0 to below its argument; smaller integers mean simpler programs."""
 
-LARGEST = 48
+LARGEST = 160
 """The largest number of elements of a node."""
 
 SHAPES: tuple[Shape, ...] = (
-    (3,),
-    (2, 3),
-    (),
-    (1,),
-    (3, 1),
-    (1, 3),
-    (2, 2),
-    (3, 3),
-    (2, 1, 3),
-    (4,),
-    (2, 3, 2),
-    (5,),
-    (0,),
-    (2, 0),
-    (1, 2, 1, 3),
-    (7,),
+    *((3,), (2, 3), (), (1,), (3, 1), (1, 3), (2, 2), (3, 3), (2, 1, 3), (4,), (2, 3, 2), (5,)),
+    *((0,), (2, 0), (1, 2, 1, 3), (7,), (67,), (9, 17)),
 )
 """The shapes of leaves, simple ones first."""
 

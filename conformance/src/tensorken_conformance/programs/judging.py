@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.case import Failure
 from tensorken_conformance.enclosure import Enclosure, Interval, contains, enclosure_for, interval
 from tensorken_conformance.enclosure.interval import apart
 from tensorken_conformance.numbers.host_arrays import is_float
 from tensorken_conformance.programs.draft import unknown, vague
 from tensorken_conformance.programs.program import Array, Leaf, Program, Step
-from tensorken_conformance.subject import Subject
+from tensorken_conformance.subject import Subject, require_facts
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
@@ -131,11 +130,8 @@ def expected_to_give(number: int, what: str, result: str) -> Iterator[None]:
 
 
 def _read(subject: Subject, x: Tensor, number: int) -> Array:
-    interpreter = x.interpreter
     with expected_to_give(number, "", "values"):
-        shape, dtype = interpreter.shape(x.representation), interpreter.dtype(x.representation)
-        if tuple(shape) != x.shape or dtype is not x.dtype:
-            raise Failure(f"expected {x.dtype} {x.shape}, got {dtype} {tuple(shape)} by shape() and dtype()")
+        require_facts("result", x, x.shape, x.dtype)
         return subject.read(x)
 
 
@@ -194,10 +190,7 @@ def _again(
     alone = Program((*leaves, Step(step.text, tuple(range(len(leaves))), step.ops)))
     last = len(leaves)
     try:
-        x, y = (
-            _run(subject, alone, subject.stack)[last],
-            _run(subject, alone, enclosure_for(subject.stack))[last],
-        )
+        x, y = [_run(subject, alone, place)[last] for place in (subject.stack, enclosure_for(subject.stack))]
         got = _read(subject, x, last)
     except Wrong as wrong:
         raise Wrong(number, wrong.says) from None
@@ -208,17 +201,15 @@ def _again(
     nothing = still & unknown(may_be)
     op = OPS[step.ops[0]] if len(step.ops) == 1 else None
     if nothing.any() and op is not None and op.elementwise:
-        steps = (
-            Enclosure(subject.capabilities).errors.steps(op.name, x.dtype) if x.dtype.kind == "float" else 0
-        )
+        errors = Enclosure(subject.capabilities).errors
+        steps = errors.steps(op.name, x.dtype) if x.dtype.kind == "float" else 0
         reference = _on_reference(subject, alone)
         tally.referred += int(nothing.sum())
         near = _within(got, reference, steps, op.either_zero) | ~nothing
         if not near.all():
             index = tuple([int(i) for i in np.argwhere(~near)[0]])
-            says = (
-                f"{op.name}: expected {reference[index]}{f' give or take {steps} numbers' if steps else ''}"
-            )
+            margin = f" give or take {steps} numbers" if steps else ""
+            says = f"{op.name}: expected {reference[index]}{margin}"
             raise Wrong(number, f"{says} at {list(index)} as the reference has it, got {got[index]}")
         still = still & ~nothing
     tally.unproven += int(still.sum())

@@ -21,12 +21,7 @@ from tensorken.programs.execution import Run
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_conformance.enclosure import enclosure_for
 from tensorken_conformance.programs.compiling import function_of
-from tensorken_conformance.programs.judging import (
-    Tally,
-    Values,
-    expected_to_give,
-    require_inside,
-)
+from tensorken_conformance.programs.judging import Tally, Values, expected_to_give, require_inside
 from tensorken_conformance.programs.program import Program
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.raw import RawTensor

@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,11 @@ from tensorken_core.tensor.tensor import Tensor
 Array = np.ndarray[Any, Any]
 
 NAMES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def name_of(number: int) -> str:
+    """The name of a node in Python."""
+    return NAMES[number] if number < len(NAMES) else f"x{number}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +66,41 @@ class Step:
 
 
 Node = Leaf | Step
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A Python expression of tensors, and the same function of numpy arrays.
+
+    Attributes:
+        text: the expression, as in a step.
+        model: the function of arrays; None: the expression, with numpy in place of tensorken.
+        fits: whether it is defined for some arrays.
+
+    >>> Expression("tk.flip({0}, 0) + {1}").value(np.array([1.0, 2.0]), 3.0).tolist()
+    [5.0, 4.0]
+    """
+
+    text: str
+    model: Callable[..., Any] | None = None
+    fits: Callable[..., bool] = lambda *operands: True
+
+    @property
+    def arity(self) -> int:
+        """The number of operands, one or two."""
+        return 1 + ("{1}" in self.text)
+
+    def value(self, *operands: Array) -> Array:
+        """The value on arrays."""
+        return np.asarray((self.model or _function(self.text, self.arity, np))(*operands))
+
+    def __call__(self, *operands: Tensor) -> Tensor:
+        """The value on tensors."""
+        return self.at(range(self.arity))(*operands)
+
+    def at(self, operands: Iterable[int]) -> Step:
+        """The step of a program on the nodes with these numbers."""
+        return Step(self.text, tuple(operands), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +179,16 @@ class Program:
 
     def lines(self, last: int) -> list[str]:
         """One assignment for each node up to the last one."""
-        names = [NAMES[i] if i < len(NAMES) else f"x{i}" for i in range(len(self.nodes))]
+        names = [name_of(i) for i in range(len(self.nodes))]
         return [
             f"{name} = {node.text if isinstance(node, Leaf) else node.text.format(*[names[i] for i in node.operands])}"
             for name, node in zip(names, self.nodes[: last + 1], strict=False)
         ]
+
+    def text(self, kind: type[Node]) -> str:
+        """The assignments of all leaves, or of all steps, in one line."""
+        lines = zip(self.lines(len(self.nodes) - 1), self.nodes, strict=True)
+        return "; ".join([line for line, node in lines if isinstance(node, kind)])
 
     def script(self, backend: str, shown: int, remark: str) -> list[str]:
         """The program as Python that runs, in at most five lines.
@@ -152,28 +198,28 @@ class Program:
             shown: the number of the node whose value is printed.
             remark: the comment on that line.
         """
-        lines = self.lines(len(self.nodes) - 1)
-        text = "\n".join(lines)
+        leaves, steps = self.text(Leaf), self.text(Step)
         imports = "import tensorken as tk"
-        if "OPS[" in text:
+        if "OPS[" in steps:
             imports += "; from tensorken_core.language.op import OPS"
-        if "inf" in text or "nan" in text:
+        if "inf" in leaves + steps or "nan" in leaves + steps:
             imports += "; from math import inf, nan"
-        leaves, steps = [
-            "; ".join([line for line, node in zip(lines, self.nodes, strict=True) if isinstance(node, kind)])
-            for kind in (Leaf, Step)
+        parts = [
+            imports,
+            f"tk.use_backend({backend!r})",
+            leaves,
+            steps,
+            f"print({name_of(shown)})  # {remark}",
         ]
-        name = lines[shown].partition(" =")[0]
-        parts = [imports, f"tk.use_backend({backend!r})", leaves, steps, f"print({name})  # {remark}"]
         return [part for part in parts if part]
 
 
 @functools.cache
-def _function(text: str, count: int) -> Callable[..., Any]:
+def _function(text: str, count: int, library: ModuleType = tensorken) -> Callable[..., Any]:
     """The step as a function; it runs the same text that scripts show."""
     names = [f"x{i}" for i in range(count)]
     source = f"lambda {', '.join(names)}: {text.format(*names)}"
-    return eval(source, {"tk": tensorken, "OPS": OPS, "inf": math.inf, "nan": math.nan, **DTYPES})  # type: ignore[no-any-return]
+    return eval(source, {"tk": library, "OPS": OPS, "inf": math.inf, "nan": math.nan, **DTYPES})  # type: ignore[no-any-return]
 
 
 def _listed(values: Array) -> str:
@@ -183,8 +229,3 @@ def _listed(values: Array) -> str:
     if values.ndim == 0:
         return str(values[()]) if np.isfinite(values) else repr(float(values))
     return f"[{', '.join([_listed(row) for row in values])}]"
-
-
-def joined(programs: Iterable[Program]) -> set[str]:
-    """All ops that some programs test."""
-    return set().union(*[program.ops for program in programs])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from tensorken_conformance.case import Failure
 from tensorken_conformance.numbers.host_arrays import flat_buffer
-from tensorken_conformance.programs.program import NAMES, Array, Leaf, Step
+from tensorken_conformance.programs.program import Array, Expression, Leaf, Step, name_of
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.shapes import Shape
@@ -40,21 +39,6 @@ SMOKE = ((2, 3),)
 """The shapes of the smoke run; its tensors have one dtype."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """An expression of one or two tensors.
-
-    Attributes:
-        text: the Python.
-        model: the same function of numpy arrays.
-        fits: whether it is defined for the operands.
-    """
-
-    text: str
-    model: Callable[..., Array]
-    fits: Callable[..., bool] = lambda *operands: True
-
-
 def _has_axis(x: Array, *rest: Array) -> bool:
     return bool(x.ndim > 0 and len(x) > 0)
 
@@ -70,38 +54,30 @@ def _first_set(x: Array) -> Array:
 
 
 VIEWS = (
-    Expression("{0}[1:]", lambda x: x[1:], _has_axis),
-    Expression("{0}[::-1]", lambda x: x[::-1], _has_axis),
-    Expression("{0}.T", lambda x: x.T, lambda x: x.ndim == 2),
-    Expression("{0}.reshape((-1,))", lambda x: x.reshape(-1), _has_axis),
-    Expression(
-        "{0}.broadcast_to((2,) + {0}.shape)",
-        lambda x: np.broadcast_to(x, (2, *x.shape)),
-        lambda x: x.ndim < 3,
-    ),
-    Expression("{0}[0]", lambda x: x[0], _has_axis),
-    Expression("{0}[..., ::-1]", lambda x: x[..., ::-1], _has_axis),
-    Expression("{0}[::2]", lambda x: x[::2], _has_axis),
+    Expression("{0}[1:]", fits=_has_axis),
+    Expression("{0}[::-1]", fits=_has_axis),
+    Expression("{0}.T", fits=lambda x: x.ndim == 2),
+    Expression("{0}.reshape((-1,))", fits=_has_axis),
+    Expression("tk.broadcast_to({0}, (2,) + {0}.shape)", fits=lambda x: x.ndim < 3),
+    Expression("{0}[0]", fits=_has_axis),
+    Expression("{0}[..., ::-1]", fits=_has_axis),
+    Expression("{0}[::2]", fits=_has_axis),
     Expression("{0}.pad(((1, 0),) * {0}.ndim)", lambda x: np.pad(x, ((1, 0),) * x.ndim) if x.ndim else x),
 )
 """Expressions that a backend may evaluate without copying."""
 
 COMPUTATIONS = (
-    Expression("{0} + {1}", lambda a, b: a + b, _alike),
-    Expression("{0} - {1}", lambda a, b: a - b, _alike),
-    Expression("{0} * {1}", lambda a, b: a * b, _alike),
-    Expression("tk.maximum({0}, {1})", np.maximum, _alike),
-    Expression(
-        "tk.concatenate([{0}, {1}], 0)",
-        lambda a, b: np.concatenate([a, b]),
-        lambda a, b: _alike(a, b) and a.ndim > 0,
-    ),
-    Expression("-{0}", lambda x: -x),
-    Expression("{0} + 1", lambda x: x + 1),
-    Expression("{0}.sum(0)", lambda x: x.sum(0), _has_axis),
-    Expression("{0}.max(0)", lambda x: x.max(0), _has_axis),
-    Expression("({0} * {1}).sum()", lambda a, b: (a * b).sum(), _alike),
-    Expression("tk.where({0} > 0, {0}, -{0})", np.abs),
+    Expression("{0} + {1}", fits=_alike),
+    Expression("{0} - {1}", fits=_alike),
+    Expression("{0} * {1}", fits=_alike),
+    Expression("tk.maximum({0}, {1})", fits=_alike),
+    Expression("tk.concatenate([{0}, {1}], 0)", fits=lambda a, b: _alike(a, b) and a.ndim > 0),
+    Expression("-{0}"),
+    Expression("{0} + 1"),
+    Expression("{0}.sum(0)", fits=_has_axis),
+    Expression("{0}.max(0)", fits=_has_axis),
+    Expression("({0} * {1}).sum()", fits=_alike),
+    Expression("tk.where({0} > 0, {0}, -{0})"),
     Expression("{0}.at[0].set(7)", _first_set, _has_axis),
 )
 """Expressions that compute."""
@@ -126,17 +102,13 @@ class Action:
     @property
     def line(self) -> str:
         """The Python of the action."""
-        name = _name(self.name)
+        name = name_of(self.name)
         if isinstance(self.node, Leaf):
             return f"{name} = {self.node.text}"
         if isinstance(self.node, Step):
-            return f"{name} = {self.node.text.format(*map(_name, self.node.operands))}"
+            return f"{name} = {self.node.text.format(*map(name_of, self.node.operands))}"
         lines = {"drop": f"del {name}", "collect": "gc.collect()", "read": f"print({name}.tolist())"}
         return lines[self.kind]
-
-
-def _name(number: int) -> str:
-    return NAMES[number] if number < len(NAMES) else f"x{number}"
 
 
 class Life:
@@ -176,7 +148,7 @@ class Life:
             got = self.subject.read(self.tensors[action.name])
             expected = np.asarray(action.expected).astype(got.dtype)
             if got.shape != expected.shape or not np.array_equal(got, expected):
-                return f"{_name(action.name)}: expected {expected.tolist()}, read {got.tolist()}"
+                return f"{name_of(action.name)}: expected {expected.tolist()}, read {got.tolist()}"
         return None
 
 
@@ -239,14 +211,14 @@ class _Writer:
             return
         x, kind = self.model[first], self.dtype_of[first]
         places: tuple[int, ...] = (first,)
-        if "{1}" in way.text:
+        if way.arity == 2:
             mates = [i for i, y in self.model.items() if y.shape == x.shape and self.dtype_of[i] is kind]
             places = (first, self.rng.choice(mates))
         operands = [self.model[i] for i in places]
         if way.fits(*operands):
-            value = way.model(*operands)
+            value = way.value(*operands)
             if value.size <= 64 and np.abs(value).max(initial=0) <= LARGEST:
-                self._make(Step(way.text, places, ()), value, kind)
+                self._make(way.at(places), value, kind)
 
     def _any(self) -> int | None:
         return self.rng.choice(sorted(self.model)) if self.model else None

@@ -16,6 +16,7 @@ from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
+from tensorken_core.rewriting.wrapper import Wrapper
 
 Tree = tuple[Any, ...]
 """`(op, operands, params)`, `("name", name)`, `("full", number)`, `("new", shape, values)`, `("result", i, tree)`."""
@@ -51,7 +52,7 @@ def plain(param: Any) -> Any:
     return str(param) if isinstance(param, DType | str) or param is None else param
 
 
-class Recorder(RawTensor[tuple[Any, Tree]]):
+class Recorder(Wrapper[tuple[Any, Tree]]):
     """A backend whose values carry the trees of the ops that made them.
 
     >>> from tensorken_core.language.dtypes import float32
@@ -63,13 +64,12 @@ class Recorder(RawTensor[tuple[Any, Tree]]):
     """
 
     def __init__(self, backend: RawTensor[Any]) -> None:
-        self.raw = backend
-        self.capabilities = backend.capabilities
+        super().__init__(backend)
         below = getattr(backend, "raw", backend)  # the call counter has no symbols; its backend does
         self._symbol: Callable[..., Any] | None = getattr(below, "symbol", None)
 
-    def __repr__(self) -> str:
-        return f"Recorder({self.raw!r})"
+    def value(self, x: tuple[Any, Tree]) -> Any:
+        return x[0]
 
     def named(self, name: str, shape: Shape, dtype: DType) -> tuple[Any, Tree]:
         """A symbol, if the backend has symbols; else a tensor of one number, which depends on the name."""
@@ -89,12 +89,6 @@ class Recorder(RawTensor[tuple[Any, Tree]]):
 
     def dtype(self, x: tuple[Any, Tree]) -> DType:
         return self.raw.dtype(x[0])
-
-    def ravel(self, x: tuple[Any, Tree]) -> Any:
-        return self.raw.ravel(x[0])
-
-    def has(self, op: Op) -> bool:
-        return self.raw.has(op)
 
     def interpret(self, op: Op, operands: Sequence[tuple[Any, Tree]], params: tuple[Any, ...]) -> Any:
         if op.per_example or (not self.raw.has(op) and op.body is not None):

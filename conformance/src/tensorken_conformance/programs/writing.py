@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -41,22 +42,38 @@ Write = Callable[[Draw, Capabilities, int], Program]
 
 def write(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
     """A program of at most 30 nodes."""
-    draft = Draft(draw, capabilities)
-    writers = _writers(*_declared(capabilities))
-    for _ in range(2 + draw(14)):
-        if len(draft.nodes) > MOST - 5:  # a step adds no more than four operands and itself
-            break
-        draft.choice(writers)(draft)
-    return draft.program
+    return _written(draw, capabilities, _writers(_supported(capabilities)), 2, 14)
+
+
+def write_moved(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
+    """A program of 4 to 15 steps, most of which move or reduce elements, with arithmetic between them."""
+    return _written(draw, capabilities, _moving_writers(_supported(capabilities)), 4, 12)
 
 
 def write_short(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
     """A program of one to four steps; those of odd numbers have only required elementwise ops."""
+    supported = _supported(capabilities)
+    required = [elementwise(op, on) for op, on in _elementwise_ops(supported) if op.body is None]
+    return _written(draw, capabilities, required if required and number % 2 else _writers(supported), 1, 4)
+
+
+def write_each(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
+    """A program of one op, or of none if its operands could not be drawn; consecutive numbers go through all ops."""
+    draft, supported = Draft(draw, capabilities), _supported(capabilities)
+    ops = [(op, on) for op in OPS.values() if op.samples and (on := _dtypes_of(op, supported))]
+    writer = _writer_of(*ops[number % len(ops)])
+    any(writer(draft) for _ in range(4))
+    return draft.program
+
+
+def _written(
+    draw: Draw, capabilities: Capabilities, writers: Sequence[Writer], least: int, choices: int
+) -> Program:
+    """A program by so many writers, of at most MOST nodes."""
     draft = Draft(draw, capabilities)
-    declared = _declared(capabilities)
-    required = [elementwise(op, on) for op, on in _elementwise_ops(*declared) if op.body is None]
-    writers = required if required and number % 2 else _writers(*declared)
-    for _ in range(1 + draw(4)):
+    for _ in range(least + draw(choices)):
+        if len(draft.nodes) > MOST - 5:  # a step adds no more than four operands and itself
+            break
         draft.choice(writers)(draft)
     return draft.program
 
@@ -64,7 +81,7 @@ def write_short(draw: Draw, capabilities: Capabilities, number: int = 0) -> Prog
 def write_special(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
     """An elementwise op of infinities, NaN, zeros and the largest numbers; consecutive numbers go through all ops."""
     draft = Draft(draw, capabilities)
-    ops = _elementwise_ops(*_declared(capabilities))
+    ops = _elementwise_ops(_supported(capabilities))
     op, dtypes = ops[number % len(ops)]
     dtype, shape = draft.choice(dtypes), draft.choice([(7,), (2, 3), (2, 3, 2)])
     kinds = kinds_of(op, op.arity or 2, dtype)
@@ -73,19 +90,28 @@ def write_special(draw: Draw, capabilities: Capabilities, number: int = 0) -> Pr
     return draft.program
 
 
-def write_moved(draw: Draw, capabilities: Capabilities, number: int = 0) -> Program:
-    """A program of 4 to 15 steps, most of which move or reduce elements, with arithmetic between them."""
-    draft = Draft(draw, capabilities)
-    writers = _moving_writers(*_declared(capabilities))
-    for _ in range(4 + draw(12)):
-        if len(draft.nodes) > MOST - 5:  # a step adds no more than four operands and itself
-            break
-        draft.choice(writers)(draft)
-    return draft.program
+@dataclass(frozen=True, slots=True)
+class Supported:
+    """The dtypes of a backend, and what it declares unsupported: the key of its writers."""
+
+    dtypes: tuple[str, ...]
+    unsupported: tuple[tuple[str, str], ...]
+
+    def has(self, ops: Iterable[str], *dtypes: DType) -> bool:
+        """Whether it has these dtypes, and supports these ops in the first."""
+        declared = Capabilities(dtypes=self.dtypes, unsupported=dict(self.unsupported))
+        known = all(dtype.name in self.dtypes for dtype in dtypes)
+        return known and all(declared.why_not(op, dtypes[0].name) is None for op in ops)
+
+    def for_all(self, ops: Iterable[str], kind: str) -> list[DType]:
+        """The dtypes of a kind in which it supports all of these ops, the simplest first."""
+        kinds = {"any": ("bool", "int", "float"), "numeric": ("int", "float")}.get(kind, (kind,))
+        found = [dtype for dtype in ENCLOSED if dtype.kind in kinds and self.has(ops, dtype)]
+        return sorted(found, key=_simplicity)
 
 
-def _declared(capabilities: Capabilities) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    return tuple(sorted(capabilities.dtypes)), tuple(sorted(capabilities.unsupported.items()))
+def _supported(capabilities: Capabilities) -> Supported:
+    return Supported(tuple(sorted(capabilities.dtypes)), tuple(sorted(capabilities.unsupported.items())))
 
 
 # ---- ops of the table ----------------------------------------------------------------------------------------
@@ -111,36 +137,14 @@ WRITTEN = {
 METHODS = ("reshape", "permute", "expand", "flip", "pad", "crop", "gather", "scatter_add")
 """Ops that are methods of tensors with the same params."""
 
-UNBROADCAST = (
-    "integer_pow",
-    "shift_right",
-    "sech_squared",
-    "gaussian",
-    "to_bits",
-    "from_bits",
-    "threefry2x32",
-)
+UNBROADCAST = "integer_pow shift_right sech_squared gaussian to_bits from_bits threefry2x32".split()
 """Ops without an equivalent public function."""
-
 
 CARRIES = ("where", "cast", "reshape", "permute", "expand", "flip", "pad", "crop", "max", "min", "sort")
 """Ops that return their operands' values, including infinities and NaN."""
 
-OFTEN = (
-    "cast",
-    "where",
-    "gather",
-    "scatter_add",
-    "pad",
-    "crop",
-    "permute",
-    "expand",
-    "sum",
-    "argmax",
-    "concatenate",
-)
+OFTEN = "cast where gather scatter_add pad crop permute expand sum argmax concatenate".split()
 """Ops that are drawn twice as often as others, since they have more possible faults."""
-
 
 MOVED = {
     "add": 2,
@@ -183,9 +187,8 @@ def text(op: Op, count: int, params: tuple[Any, ...]) -> str:
 
 
 @cache
-def _dtypes_of(op: Op, declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]) -> list[DType]:
+def _dtypes_of(op: Op, supported: Supported) -> list[DType]:
     """The dtypes for which an op is defined and the backend supports it."""
-    capabilities = Capabilities(dtypes=declared, unsupported=dict(unsupported))
     found = []
     for dtype in ENCLOSED:
         operands = kinds_of(op, op.arity or 2, dtype)
@@ -195,8 +198,7 @@ def _dtypes_of(op: Op, declared: tuple[str, ...], unsupported: tuple[tuple[str, 
         except TensorkenError:
             continue
         results = results if isinstance(results, tuple) else (results,)
-        used = [*[d.name for d in operands], *[d.name for d in results]]
-        if all(d in declared for d in used) and capabilities.why_not(op.name, dtype.name) is None:
+        if supported.has((op.name,), dtype, *operands, *results):
             found.append(dtype)
     return sorted(found, key=_simplicity)
 
@@ -221,9 +223,8 @@ def elementwise(op: Op, dtypes: list[DType]) -> Writer:
             mixed = kind is dtype and not same and op.arity == 2 and draft.chance(6)
             chosen = draft.choice(dtypes) if mixed else kind
             numbers.insert(0, beside(draft, draft.tensors[numbers[-1]], chosen, op.domain, same))
-        if (
-            op.arity == 2 and kinds[0] is kinds[1] and draft.chance(2)
-        ):  # either operand may be the smaller one
+        # either operand may be the smaller one
+        if op.arity == 2 and kinds[0] is kinds[1] and draft.chance(2):
             numbers.reverse()
         if draft.add(Step(written, tuple(numbers), (op.name,)), wild or draft.chance(12)):
             return True
@@ -374,11 +375,6 @@ def concatenate(op: Op, dtypes: list[DType]) -> Writer:
 # ---- all of them -------------------------------------------------------------------------------------------
 
 
-def _of_kind(dtypes: list[DType], kind: str) -> list[DType]:
-    kinds = {"any": ("bool", "int", "float"), "numeric": ("int", "float")}.get(kind, (kind,))
-    return sorted([dtype for dtype in dtypes if dtype.kind in kinds], key=_simplicity)
-
-
 def _writer_of(op: Op, dtypes: list[DType]) -> Writer:
     if op.elementwise:
         return elementwise(op, dtypes)
@@ -394,58 +390,44 @@ def _writer_of(op: Op, dtypes: list[DType]) -> Writer:
 
 
 @cache
-def _writers(declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]) -> list[Writer]:
+def _writers(supported: Supported) -> list[Writer]:
     """All writers for a backend, simple ones first."""
-    writers = _idiomatic(SPELLED, declared, unsupported)
-    if usable := _supporting(("mul", "sum", "add", "sub"), "numeric", declared, unsupported):
+    writers = _idiomatic(SPELLED, supported)
+    if usable := supported.for_all(("mul", "sum", "add", "sub"), "numeric"):
         writers += [matmul(usable), *[product_sum(usable)] * 2]
-    if usable := _supporting(CROSSED.values(), "numeric", declared, unsupported):
+    if usable := supported.for_all(CROSSED.values(), "numeric"):
         writers += [crossed(usable)] * 4
     for op in OPS.values():
-        on = _dtypes_of(op, declared, unsupported) if op.samples else []
+        on = _dtypes_of(op, supported) if op.samples else []
         if on:
             writers += [_writer_of(op, on)] * (2 if op.name in OFTEN else 1)
     return writers
 
 
-def _idiomatic(
-    idioms: Sequence[Idiom], declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]
-) -> list[Writer]:
+def _idiomatic(idioms: Sequence[Idiom], supported: Supported) -> list[Writer]:
     """Writers of those idioms that a backend supports."""
     writers: list[Writer] = []
     for written, ops, kind in idioms:
-        if "cast" in ops and "int32" not in declared:
-            continue
-        if usable := _supporting(ops, kind, declared, unsupported):
+        usable = supported.for_all(ops, kind)
+        if usable and ("cast" not in ops or int32.name in supported.dtypes):
             writers.append(spelled(written, ops, usable))
     return writers
 
 
-def _supporting(
-    ops: Iterable[str], kind: str, declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]
-) -> list[DType]:
-    """The dtypes of a kind in which a backend supports all of these ops."""
-    capabilities = Capabilities(dtypes=declared, unsupported=dict(unsupported))
-    found = _of_kind([dtype for dtype in ENCLOSED if dtype.name in declared], kind)
-    return [d for d in found if all(capabilities.why_not(op, d.name) is None for op in ops)]
-
-
 @cache
-def _moving_writers(declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]) -> list[Writer]:
+def _moving_writers(supported: Supported) -> list[Writer]:
     """Writers of programs that move and reduce elements."""
-    writers = _idiomatic(MOVING, declared, unsupported) * 2
-    if "int32" in declared and (usable := _supporting(("gather",), "any", declared, unsupported)):
+    writers = _idiomatic(MOVING, supported) * 2
+    if int32.name in supported.dtypes and (usable := supported.for_all(("gather",), "any")):
         writers += [picked(usable)] * 2
     for name, times in MOVED.items():
-        if on := _dtypes_of(OPS[name], declared, unsupported):
+        if on := _dtypes_of(OPS[name], supported):
             writers += [_writer_of(OPS[name], on)] * times
     return writers
 
 
 @cache
-def _elementwise_ops(
-    declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]
-) -> list[tuple[Op, list[DType]]]:
+def _elementwise_ops(supported: Supported) -> list[tuple[Op, list[DType]]]:
     """The elementwise ops, and the dtypes on which each is defined and the backend has it."""
-    dtypes = [(op, _dtypes_of(op, declared, unsupported)) for op in OPS.values() if op.elementwise]
+    dtypes = [(op, _dtypes_of(op, supported)) for op in OPS.values() if op.elementwise]
     return [(op, on) for op, on in dtypes if on]

@@ -25,9 +25,8 @@ def message(report: Report) -> str:
     """The text of the badge: the level, and `failing` if the run failed."""
     if not report.header.complete:
         return "partial"
-    return report.header.level_name + (
-        " failing" if report.status and report.header.level is not None else ""
-    )
+    failing = " failing" if report.status and report.header.level is not None else ""
+    return report.header.level_name + failing
 
 
 def to_shields(report: Report) -> str:

@@ -13,21 +13,14 @@ from typing import Any
 from tensorken_conformance.case import Result, Status
 from tensorken_conformance.compilers import totals
 from tensorken_conformance.levels import SYMBOLIC_TOP, TOP, WORST_FIRST, Account, Level
-from tensorken_conformance.report.model import (
-    Report,
-    grouped,
-    results_by_law,
-    stale,
-    titles,
-    written,
-)
+from tensorken_conformance.report.model import Report, grouped, results_by_law, stale, titles, written
 from tensorken_core.language.op import OPS
 
 SHOWN = 3
 """The number of failures of a law that are shown in full."""
 
 COMMON = 4
-"""From this number of cases on, those that fail with the same exception are shown as one failure."""
+"""From this number of cases on, those that fail by the same cause are shown as one failure."""
 
 LINES = 5
 """The number of lines of a script that are shown."""
@@ -116,10 +109,10 @@ def verdict(report: Report) -> str:
         found = f"{counts.passed:,} cases passed, {counts.expected:,} failed as expected"
     else:
         found = f"all {counts.passed:,} cases passed" if counts.passed else "no case passed"
-    why = {"smoke": "; a smoke run, so the level is preliminary", "deep": "; a deep run"}.get(
-        header.depth, ""
-    )
-    return found + (why if header.complete else "; only a part of the laws was examined")
+    if not header.complete:
+        return f"{found}; only a part of the laws was examined"
+    notes = {"smoke": "; a smoke run, so the level is preliminary", "deep": "; a deep run"}
+    return found + notes.get(header.depth, "")
 
 
 def warnings(report: Report) -> list[str]:
@@ -162,9 +155,8 @@ def outcomes(counts: Account) -> list[tuple[Status, str, int]]:
 def counts(report: Report) -> Table:
     """The number of cases of each status."""
     found = outcomes(report.counts)
-    return table(
-        ["cases", *(name for _, name, _ in found)], [[report.counts.cases, *(n for _, _, n in found)]]
-    )
+    names, numbers = [name for _, name, _ in found], [number for _, _, number in found]
+    return table(["cases", *names], [[report.counts.cases, *numbers]])
 
 
 def ops_and_dtypes(report: Report) -> Table:
@@ -225,10 +217,10 @@ def failures(report: Report, most: int = SHOWN) -> list[Failures]:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One line of code that raised the exception of several cases.
+    """The cause of several cases, such as one line of code that raised their exceptions.
 
     Attributes:
-        says: the class of the exception, and the line.
+        says: the class of the exception, and the line; or another cause.
         results: the cases.
         shown: the case that is shown in full.
     """
@@ -242,7 +234,8 @@ class Cause:
         """The number of cases, the line, and the message if it is the same for all."""
         messages = {result.says for result in self.results}
         message = f": {self.shown.says}" if len(messages) == 1 else ""
-        return f"{len(self.results)} failures by one exception: {self.says}{message}"
+        by = "by one exception: " if " raised by " in self.says else ""
+        return f"{len(self.results)} failures {by}{self.says}{message}"
 
     @property
     def cases(self) -> str:
@@ -253,7 +246,7 @@ class Cause:
 
 
 def causes(report: Report) -> list[Cause]:
-    """The exceptions of COMMON cases or more, the most frequent first."""
+    """The causes of COMMON cases or more, the most frequent first."""
     found = grouped([r for r in report.failures if r.cause], lambda result: result.cause)
     common = [(says, results) for says, results in found.items() if len(results) >= COMMON]
     common.sort(key=lambda pair: -len(pair[1]))

@@ -10,6 +10,7 @@ from collections.abc import Collection, Container
 from tensorken.programs.execution import failing_compilers
 from tensorken_conformance.case import Case, Failure, Measured, Result, Status, Unsupported, script_of
 from tensorken_conformance.law import LAWS, Law
+from tensorken_conformance.running.bodies import cause_in_body
 from tensorken_conformance.running.steps import script_of_steps
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import RetraceWarning, TensorkenError
@@ -97,6 +98,9 @@ def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ())
         and _may_be_shown(subject, law, seconds)
     ):
         script = script_of_steps(subject, law, case, says) or script
+    if status == "failed":
+        found, why = cause_in_body(subject, law, case, seconds)
+        cause, says = cause or found, f"{says}; {why}" if why else says
     measured = measured or Measured()
     return Result(
         case,

@@ -191,7 +191,7 @@ def do(task: dict[str, Any], start: Start) -> dict[str, Any]:
         count, alarms = try_correct(task["name"], LAWS[task["law"]], task["seed"], task["portion"], start)
         return {"count": count, "alarms": [f"{alarm.case}: {alarm.says}" for alarm in alarms]}
     if kind == "hunt":
-        from tensorken_conformance.selftest.recording import candidates
+        from tensorken_conformance.selftest.hunting import candidates
 
         task = {**task, "cases": candidates(task["id"], start), "seed": 0}
     subject = Subject(CORRECT["reference"](), "reference", task["seed"])

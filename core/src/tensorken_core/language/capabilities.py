@@ -33,6 +33,8 @@ class Capabilities:
         shares_memory: whether results may be views of operands, which is safe since values are immutable.
         symbolic: whether results have structure but no values, as in the string backend.
         delegates: the backends of this project that this backend calls by design, such as `("numpy",)`.
+        thread_bound: whether only the thread that made a value can compute with it and read it, as the streams of some
+            libraries require.
 
     Raises:
         ArgumentError: for an unknown field.
@@ -51,6 +53,7 @@ class Capabilities:
     shares_memory: bool = False
     symbolic: bool = False
     delegates: tuple[str, ...] = ()
+    thread_bound: bool = False
 
     def __new__(cls, **declared: Any) -> Capabilities:
         """Raise a clear error for an unknown field."""
@@ -70,8 +73,7 @@ class Capabilities:
         >>> Capabilities(ulp={"*.float16": 1}).largest_error("exp", "float16")
         1
         """
-        limits = [self.ulp[key] for key in _keys(op, dtype) if key in self.ulp]
-        return limits[0] if limits else None
+        return next((self.ulp[key] for key in _keys(op, dtype) if key in self.ulp), None)
 
     def why_not(self, op: str, dtype: str) -> str | None:
         """Why the backend does not support an op in a dtype; None if it does.
@@ -81,8 +83,7 @@ class Capabilities:
         """
         if dtype not in self.dtypes:
             return f"has no {dtype}"
-        reasons = [self.unsupported[key] for key in _keys(op, dtype) if key in self.unsupported]
-        return reasons[0] if reasons else None
+        return next((self.unsupported[key] for key in _keys(op, dtype) if key in self.unsupported), None)
 
 
 def _keys(op: str, dtype: str) -> tuple[str, ...]:

@@ -184,12 +184,12 @@ class Fuse(Wrapper[Deferred[R]]):
         return Deferred(shape, self.raw.new(shape, data, dtype))
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Deferred[R]:
-        """One element, not yet repeated; the common constants of programs are cached."""
+        """One element, not yet repeated; the common constants of programs are cached if threads can share them."""
         key = (len(shape), value, dtype)
         constant = self._constants.get(key)
         if constant is None or value == 0:  # 0.0 and -0.0 are one key
             constant = self.raw.full((1,) * len(shape), value, dtype)
-            if len(self._constants) < 256 and value != 0:
+            if len(self._constants) < 256 and value != 0 and not self.capabilities.thread_bound:
                 self._constants[key] = constant
         return Uniform(shape, constant, value)
 

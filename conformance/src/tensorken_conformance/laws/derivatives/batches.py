@@ -164,10 +164,8 @@ def _drawn(subject: Subject, scenario: Scenario, dtype: DType, way: str, rng: ra
 
 
 def _stacked(parts: Sequence[Bounds], axis: int) -> Bounds:
-    nan = [np.broadcast_to(b.maybe_nan, b.low.shape) for b in parts]
-    low, high, maybe_nan = (
-        np.stack(each, axis) for each in ([b.low for b in parts], [b.high for b in parts], nan)
-    )
+    low, high = np.stack([b.low for b in parts], axis), np.stack([b.high for b in parts], axis)
+    maybe_nan = np.stack([np.broadcast_to(b.maybe_nan, b.low.shape) for b in parts], axis)
     return Bounds(low, high, maybe_nan, sum(b.estimated for b in parts), sum(b.unknown for b in parts))
 
 

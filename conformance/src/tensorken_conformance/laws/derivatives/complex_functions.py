@@ -16,7 +16,7 @@ from tensorken_conformance.laws.derivatives.closed_forms import DIGITS, require_
 from tensorken_conformance.laws.derivatives.scenarios import main_dtype
 from tensorken_conformance.oracles import complex_functions
 from tensorken_conformance.oracles.elementwise_functions import mp
-from tensorken_conformance.subject import Subject, put
+from tensorken_conformance.subject import Subject, parts_of, put_parts
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.tensor import Tensor
@@ -91,12 +91,7 @@ def points_of(name: str) -> list[complex]:
 def made(interpreter: RawTensor[Any], values: Sequence[complex], dtype: Any) -> Tensor:
     """A complex tensor."""
     z = np.array(values)
-    return tk.complex(put(interpreter, z.real.copy(), dtype), put(interpreter, z.imag.copy(), dtype))
-
-
-def parts_of(y: Tensor) -> list[Tensor]:
-    """The real parts and the imaginary parts."""
-    return [y.real, y.imag] if y.dtype.kind == "complex" else [y]
+    return put_parts(interpreter, [z.real, z.imag], dtype)
 
 
 @law(ID, cases, level=3)
@@ -143,15 +138,13 @@ def check_complex(subject: Subject, case: Case) -> Measured:
         return [part for y in results for part in parts_of(y)]
 
     exact = holomorphic(name, points) if name in HOLOMORPHIC else real(name, points)
-    names = [
-        f"{name}: {part} of the {way}"
-        for way, parts in zip(ways, exact, strict=True)
-        for part in PARTS[: len(parts)]
+    parts_of_ways = [
+        (way, part) for way, parts in zip(ways, exact, strict=True) for part in PARTS[: len(parts)]
     ]
+    names = [f"{name}: {part} of the {way}" for way, part in parts_of_ways]
     bounds, _ = certified(subject, compute, names)
-    for label, within, expected in zip(
-        names, bounds, [part for parts in exact for part in parts], strict=True
-    ):
+    each = [part for parts in exact for part in parts]
+    for label, within, expected in zip(names, bounds, each, strict=True):
         require_exact(label, within, expected, points)
     return measured(bounds)
 

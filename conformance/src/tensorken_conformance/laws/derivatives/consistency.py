@@ -23,7 +23,7 @@ from tensorken_conformance.laws.derivatives.scenarios import (
     scenario_of,
 )
 from tensorken_conformance.oracles import exact
-from tensorken_conformance.subject import Array, Depth, Subject
+from tensorken_conformance.subject import Array, Depth, Subject, require_facts
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.tensor import Tensor
@@ -83,10 +83,10 @@ def _products(
         pulled = [pull_back(point.cotangent(interpreter, u)) for u in pulls]
         if interpreter is subject.stack:
             for parts in pushed:
-                _require_alike(f"{op}: result under jvp", parts[0], y)
-                _require_alike(f"{op}: tangent", parts[1], y)
+                require_facts(f"{op}: result under jvp", parts[0], y.shape, y.dtype)
+                require_facts(f"{op}: tangent", parts[1], y.shape, y.dtype)
             for i, x, t in zip(active, at, pulled[0], strict=True):
-                _require_alike(f"{op}: cotangent of operand {i}", t, x)
+                require_facts(f"{op}: cotangent of operand {i}", t, x.shape, x.dtype)
         return [*[tangent for _, tangent in pushed], *[t for parts in pulled for t in parts]]
 
     names = [f"{op}: J v"] * len(pushes) + [f"{op}: J^T u by operand {i}" for _ in pulls for i in active]
@@ -112,17 +112,6 @@ def _require_linear(what: str, parts: Sequence[Bounds], zero: Array) -> None:
     )
     if zero.any():
         raise Failure(f"expected zeros of {what} 0, got {zero.tolist()}")
-
-
-def _require_alike(what: str, actual: Tensor, like: Tensor) -> None:
-    """Require a derivative to have the shape and dtype of another tensor, also as the backend reports them."""
-    interpreter = actual.interpreter
-    for shape, dtype in (
-        (actual.shape, actual.dtype),
-        (tuple(interpreter.shape(actual.representation)), interpreter.dtype(actual.representation)),
-    ):
-        if (shape, dtype) != (like.shape, like.dtype):
-            raise Failure(f"{what}: expected {like.dtype} {like.shape}, got {dtype} {shape}")
 
 
 def dot(bounds: Sequence[Bounds], weights: Sequence[Array]) -> Bounds:

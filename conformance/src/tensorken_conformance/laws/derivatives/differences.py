@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.enclosure.interval import PRECISION
 from tensorken_conformance.law import law
@@ -60,54 +60,53 @@ class Stretch:
     Args:
         scenario: the function.
         dtype: of the floats.
-        rng: the source of random numbers.
+        rng: draws the middle, the direction, and for second derivatives the tangents of the first.
         step: the length of the line, relative to the size of the operands.
-        second: whether the tangent of the function is differentiated instead of the function.
+        second: whether the tangent of the function is differentiated, in place of its value.
     """
 
     def __init__(
         self, scenario: Scenario, dtype: DType, rng: random.Random, step: float, second: bool
     ) -> None:
-        self.scenario, self.dtype, self.second = scenario, dtype, second
-        self.places = scenario.variables
+        self.scenario, self.dtype, self.step, self.second = scenario, dtype, step, second
         self.middle = [x.astype(dtype.name) if is_float(x) else x for x in scenario.draw(rng)]
-        self.step = step
-        self.tangents = [dyadic(rng, self.middle[i].shape) for i in self.places]
-        self.way = [dyadic(rng, self.middle[i].shape) for i in self.places]
+        self.tangents, self.way = (
+            [dyadic(rng, self.middle[i].shape) for i in scenario.variables] for _ in range(2)
+        )
 
     def point(self, by: float) -> list[Array]:
         """The operands after a number of steps along the line, rounded."""
         values = list(self.middle)
-        for i, v in zip(self.places, self.way, strict=True):
+        for i, v in zip(self.scenario.variables, self.way, strict=True):
             values[i] = (self.middle[i] + by * self.step * v).astype(self.dtype.name)
         return values
 
     def along(self, start: Sequence[Array], end: Sequence[Array]) -> list[Array]:
         """The differences of the variables, which are exact: P. H. Sterbenz, 1974."""
-        return [end[i] - start[i] for i in self.places]
+        return [end[i] - start[i] for i in self.scenario.variables]
 
-    def value(self, interpreter: RawTensor[Any], operands: list[Tensor], at: Sequence[Tensor]) -> Tensor:
-        """The function that is differentiated along the line."""
-        f, _ = self.scenario.at(operands)
+    def _differentiated(self, interpreter: RawTensor[Any]) -> Scenario:
+        """The scenario; for second derivatives that of its tangent."""
         if not self.second:
-            return f(*at)
-        return tk.jvp(f, at, tensors(interpreter, self.tangents, self.dtype))[1]  # type: ignore[no-any-return]
+            return self.scenario
+        v = tensors(interpreter, self.tangents, self.dtype)
+        return replace(self.scenario, function=lambda *operands: self.scenario.pushed(operands, v))
 
     def at(self, by: float) -> Computation:
-        """The value of that function at a point, as a computation."""
+        """The value at a point."""
 
         def compute(interpreter: RawTensor[Any]) -> list[Tensor]:
             operands = tensors(interpreter, self.point(by), self.dtype)
-            return [self.value(interpreter, operands, [operands[i] for i in self.places])]
+            return [self._differentiated(interpreter).function(*operands)]
 
         return compute
 
     def slope(
         self, interpreter: RawTensor[Any], operands: list[Tensor], way: Sequence[Array]
     ) -> list[Tensor]:
-        """Its derivative in a direction."""
-        at, v = [operands[i] for i in self.places], tensors(interpreter, way, self.dtype)
-        return [tk.jvp(lambda *at: self.value(interpreter, operands, at), at, v)[1]]
+        """The derivative along a direction."""
+        v = tensors(interpreter, way, self.dtype)
+        return [self._differentiated(interpreter).pushed(operands, v)]
 
 
 @law("derivatives.differences", cases, level=3)

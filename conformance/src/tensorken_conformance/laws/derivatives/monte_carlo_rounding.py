@@ -132,9 +132,8 @@ def monte_carlo_bounds(
     centres = [_read(y) for y in computation(still)]
     squares = [np.zeros(x.shape) for x in centres]
     for seed in range(RUNS):
-        for square, centre, y in zip(
-            squares, centres, computation(MonteCarloRounding(errors, seed)), strict=True
-        ):
+        results = computation(MonteCarloRounding(errors, seed))
+        for square, centre, y in zip(squares, centres, results, strict=True):
             moved = _read(y)
             with np.errstate(invalid="ignore"):
                 square += np.where(moved == centre, 0.0, moved - centre) ** 2 / RUNS

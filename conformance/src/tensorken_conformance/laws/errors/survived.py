@@ -11,9 +11,9 @@ from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.errors.mistakes import Operands, total
 from tensorken_conformance.laws.errors.refused import NEEDED, possible
-from tensorken_conformance.laws.read_back import bits
 from tensorken_conformance.levels import MANDATORY_DTYPES
-from tensorken_conformance.subject import Subject
+from tensorken_conformance.oracles import exact
+from tensorken_conformance.subject import Array, Subject
 from tensorken_core.host.registry import SELECTION
 from tensorken_core.tensor.level import interpreter_below
 
@@ -175,12 +175,8 @@ class Watch:
             self.results = self._run()
         self.choice = SELECTION.default_backend().name
 
-    def _run(self) -> dict[str, bytes]:
-        found = {}
-        for name, program in self.parts.items():
-            y = program(self.operands)
-            found[name] = bits(self.subject.read(y))
-        return found
+    def _run(self) -> dict[str, Array]:
+        return {name: self.subject.read(program(self.operands)) for name, program in self.parts.items()}
 
     def check(self, after: str) -> None:
         """Compare.
@@ -194,11 +190,9 @@ class Watch:
         if (choice := SELECTION.default_backend().name) != self.choice:
             raise Failure(f"after {after}: the backend in use was {self.choice}, it is {choice}")
         for x, values in self.operands.made:
-            if bits(got := self.subject.read(x)) != bits(values):
-                raise Failure(f"after {after}: an operand was {values.tolist()}, it is {got.tolist()}")
-        now = self._run()
-        if changed := [name for name in now if now[name] != self.results[name]]:
-            raise Failure(f"after {after}: the program {changed[0]!r} gives other bits than before")
+            exact.agree(self.subject, x, values, f"after {after}: an operand has changed")
+        for name, y in self._run().items():
+            exact.same(y, self.results[name], f"after {after}: the program {name!r} gives other bits")
 
 
 STEADY: dict[str, Callable[[Operands], Any]] = {"polynomial": lambda o: o.vector * o.vector + o.vector}

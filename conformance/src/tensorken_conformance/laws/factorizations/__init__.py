@@ -156,9 +156,8 @@ def problem(subject: Subject, case: Case) -> Problem:
         a = shapes.fitted(view, operands.drawn(rng, case.values, shape, case.dtype, matrix))
     others: tuple[Array, ...] = ()
     if case.op in ("solve", "triangular_solve"):
-        others = (
-            shapes.fitted(view, _right_sides(rng, a, 1 if case.shape == "5x5" else RIGHT_SIDES, matrix)),
-        )
+        count = 1 if case.shape == "5x5" else RIGHT_SIDES
+        others = (shapes.fitted(view, _right_sides(rng, a, count, matrix)),)
     elif case.op == "pinv":
         others = (np.full(shape[:-2], CUT[case.dtype], case.dtype),)
     return Problem((a, *others), params, view, {})

@@ -70,25 +70,13 @@ def eliminated(a: Array) -> Elimination:
 
 
 def determinant(rows: Rows) -> Fraction:
-    """By elimination.
+    """The product of the pivots.
 
     >>> determinant([[Fraction(1), Fraction(2)], [Fraction(3), Fraction(4)]])
     Fraction(-2, 1)
     """
-    rows, found = [list(row) for row in rows], Fraction(1)
-    for k in range(len(rows)):
-        pivot_row = next((i for i in range(k, len(rows)) if rows[i][k]), None)
-        if pivot_row is None:
-            return Fraction(0)
-        if pivot_row != k:
-            rows[k], rows[pivot_row], found = rows[pivot_row], rows[k], -found
-        head = rows[k]
-        found *= head[k]
-        for i in range(k + 1, len(rows)):
-            factor = rows[i][k] / head[k]
-            if factor:
-                rows[i] = [v - factor * w for v, w in zip(rows[i], head, strict=True)]
-    return found
+    _, pivots, product = _reduced_echelon(rows, len(rows))
+    return product if len(pivots) == len(rows) else Fraction(0)
 
 
 def cofactors(rows: Rows) -> Rows:
@@ -135,26 +123,27 @@ def transposed(a: Rows) -> Rows:
     return [list(column) for column in zip(*a, strict=True)]
 
 
-def _reduced_echelon(rows: Rows, columns: int) -> tuple[Rows, list[int]]:
-    """The reduced row echelon form of the first columns of a matrix, and the columns of its pivots."""
-    rows, pivots = [list(row) for row in rows], list[int]()
+def _reduced_echelon(rows: Rows, columns: int) -> tuple[Rows, list[int], Fraction]:
+    """The reduced row echelon form, the columns of its pivots, and the product of these, with the sign of exchanges."""
+    rows, pivots, product = [list(row) for row in rows], list[int](), Fraction(1)
     for j in range(columns):
         k = len(pivots)
         pivot_row = next((i for i in range(k, len(rows)) if rows[i][j]), None)
         if pivot_row is None:
             continue
+        product *= rows[pivot_row][j] * (1 if pivot_row == k else -1)
         rows[k], rows[pivot_row] = rows[pivot_row], rows[k]
         rows[k] = [v / rows[k][j] for v in rows[k]]
         for i in range(len(rows)):
             if i != k and rows[i][j]:
                 rows[i] = [v - rows[i][j] * w for v, w in zip(rows[i], rows[k], strict=True)]
         pivots.append(j)
-    return rows, pivots
+    return rows, pivots, product
 
 
 def solved(a: Rows, b: Rows) -> Rows:
     """The x with a @ x = b, for regular a, by elimination of both sides."""
-    both, _ = _reduced_echelon([[*p, *q] for p, q in zip(a, b, strict=True)], len(a))
+    both, *_ = _reduced_echelon([[*p, *q] for p, q in zip(a, b, strict=True)], len(a))
     return [row[len(a) :] for row in both]
 
 
@@ -164,7 +153,7 @@ def pseudoinverse(a: Rows) -> Rows:
     >>> pseudoinverse([[Fraction(2), Fraction(0)]])
     [[Fraction(1, 2)], [Fraction(0, 1)]]
     """
-    reduced, pivots = _reduced_echelon(a, len(a[0]))
+    reduced, pivots, _ = _reduced_echelon(a, len(a[0]))
     if not pivots:
         return [[Fraction(0)] * len(a) for _ in a[0]]
     b, c = [[row[j] for j in pivots] for row in a], reduced[: len(pivots)]

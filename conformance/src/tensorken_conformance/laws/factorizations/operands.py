@@ -10,31 +10,22 @@ from tensorken_conformance.oracles.bounds import Array
 
 Shape = tuple[int, ...]
 
-SQUARE: dict[str, Shape] = {
-    "0x0": (0, 0),
-    "1x1": (1, 1),
-    "2x2": (2, 2),
-    "3x3": (3, 3),
-    "5x5": (5, 5),
-    "8x8": (8, 8),
+
+def _matrices(names: str) -> dict[str, Shape]:
+    """The shapes of matrices with these names."""
+    return {name: tuple(map(int, name.split("x"))) for name in names.split()}
+
+
+SQUARE = {
+    **_matrices("0x0 1x1 2x2 3x3 5x5 8x8"),
     "batch": (3, 4, 4),
     "batches": (2, 1, 2, 2),
     "no-batch": (0, 3, 3),
 }
 
-RECTANGULAR: dict[str, Shape] = {
-    "3x2": (3, 2),
-    "2x3": (2, 3),
-    "5x1": (5, 1),
-    "1x5": (1, 5),
-    "7x4": (7, 4),
-    "4x7": (4, 7),
-    "0x3": (0, 3),
-    "3x0": (3, 0),
-    "tall-batch": (2, 4, 3),
-}
+RECTANGULAR = {**_matrices("3x2 2x3 5x1 1x5 7x4 4x7 0x3 3x0"), "tall-batch": (2, 4, 3)}
 
-LARGE: dict[str, Shape] = {"65x65": (65, 65), "130x130": (130, 130)}
+LARGE = _matrices("65x65 130x130")
 """Larger than the blocks of libraries: 64, and 128 for the QR of LAPACK, which has none below (its ILAENV)."""
 
 SHAPES = {**SQUARE, **RECTANGULAR, **LARGE}

@@ -195,9 +195,8 @@ def pinv(given: Given) -> None:
     values = given.fact(facts.singular_values)
     least = min(a.shape)
     turned = float(given.turned(a.size + least**2))
-    error = (
-        2 * turned * (1 + 2 * root(least)) * math.hypot(*values)
-    )  # and the singular values that were cut off
+    # and the singular values that were cut off
+    error = 2 * turned * (1 + 2 * root(least)) * math.hypot(*values)
     kept = [value for value in values if value > 2 * error]
     if not kept:
         demand(got == 0, "zeros", got)

@@ -23,17 +23,8 @@ CYCLES = 1000
 ROWS = {"small": 16, "large": 4096}
 """The rows of operands: 4096 are 64 KiB in float32, so that a process that keeps them grows visibly."""
 
-TYPICAL = (
-    "create",
-    "elementwise",
-    "movement",
-    "reduction",
-    "gather",
-    "scatter",
-    "contraction",
-    "order",
-    "derivative",
-    "batch",
+TYPICAL = tuple(
+    "create elementwise movement reduction gather scatter contraction order derivative batch".split()
 )
 
 ON_LARGE = ("create", "elementwise", "movement", "reduction", "contraction", "derivative", "batch")

@@ -14,7 +14,7 @@ from tensorken_conformance.levels import is_mandatory
 from tensorken_conformance.operands.samples import kinds_of, methods, samples_of, takes
 from tensorken_conformance.programs.symbolic import DRAWN, WRITTEN, results_of, symbol, text_of
 from tensorken_conformance.programs.trees import Recorder, difference, read
-from tensorken_conformance.subject import Subject
+from tensorken_conformance.subject import Subject, require_facts
 from tensorken_core.language.dtypes import DTYPES, DType, float32
 from tensorken_core.language.op import OPS, Op, Sample
 from tensorken_core.tensor.dispatch import apply
@@ -55,15 +55,7 @@ def shapes(subject: Subject, case: Case) -> None:
     op, dtype = OPS[case.op], DTYPES[case.dtype]
     for sample in samples_of(op, subject.capabilities.dtypes):
         for y in _results(subject, op, sample, dtype):
-            _check_facts(case.op, y, y.shape, y.dtype)
-
-
-def _check_facts(what: str, y: Tensor, shape: tuple[int, ...], dtype: DType) -> None:
-    """Compare the shape and dtype that the backend reports with the expected ones."""
-    interpreter, x = y.interpreter, y.representation
-    found = tuple(interpreter.shape(x)), interpreter.dtype(x)
-    if found != (shape, dtype):
-        raise Failure(f"{what}: expected {dtype} {shape}, got {found[1]} {found[0]}")
+            require_facts(case.op, y, y.shape, y.dtype)
 
 
 def _differentiable(subject: Subject) -> Iterator[Case]:
@@ -85,13 +77,13 @@ def derivatives(subject: Subject, case: Case) -> None:
     tangents = [symbol(recorder, f"t{i}", operands[i].shape) for i in positions]
     y, t = tk.jvp(f, primals, tangents)
     for what, value in (("primal", y), ("tangent", t)):
-        _check_facts(f"{what} of {case.op}", value, y.shape, y.dtype)
+        require_facts(f"{what} of {case.op}", value, y.shape, y.dtype)
     if y.dtype.kind != "float":
         return
     _, pull = tk.vjp(f, *primals)
     found = pull(symbol(recorder, "u", y.shape, y.dtype))
     for x, cotangent in zip(primals, found if isinstance(found, tuple) else (found,), strict=True):
-        _check_facts(f"cotangent of {case.op}", cotangent, x.shape, x.dtype)
+        require_facts(f"cotangent of {case.op}", cotangent, x.shape, x.dtype)
 
 
 def _texts(subject: Subject) -> Iterator[Case]:

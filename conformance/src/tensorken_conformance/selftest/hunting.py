@@ -1,47 +1,23 @@
-"""Recording: search the case that finds each mutant; a selftest tries that case first.
-
-Run as a program after the reference backend, the laws, the faults or the mutants have changed, this module writes
-`finders.json` and `detection.json` into the folder `detection`. It searches for mutants without a known case, with
-`--all` for all that are not listed as equivalent; with `--mutants` it does nothing else.
-"""
+"""Hunting: the cases that may find a mutant, the likely ones first."""
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 from tensorken_conformance.backends.correct import CORRECT
 from tensorken_conformance.case import Case
-from tensorken_conformance.detection import counts
-from tensorken_conformance.detection.finders import finders
-from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.running.examine import examine, laws_for
-from tensorken_conformance.running.pool import Task, do_all
-from tensorken_conformance.selftest import mutants, proof
+from tensorken_conformance.selftest import mutants
 from tensorken_conformance.subject import Subject
 
-LARGE = (
-    "255",
-    "256",
-    "63",
-    "64",
-    "65",
-    "1025",
-    "65-flip",
-    "65-crop",
-    "257-flip",
-    "257-crop",
-    "wide",
-    "tall-crop",
-)
+LARGE = tuple("255 256 63 64 65 1025 65-flip 65-crop 257-flip 257-crop wide tall-crop".split())
 """Shapes whose cases find no mutants that other cases do not find."""
 
 ELEMENTWISE = ("scalar", "empty", "small", "257", "pool")
@@ -52,9 +28,6 @@ EXACT = ("values.cast", "values.sums", "values.contractions", "values.elementwis
 
 SLOW = ("values.workgroups", "values.tiles", "values.factorizations")
 """Laws with slow cases, which find no mutants that other laws do not find."""
-
-LIMIT = 60.0
-"""The seconds that a worker may compute on one case."""
 
 AT_MOST = 15_000
 """The number of cases after which a mutant counts as not found."""
@@ -87,12 +60,7 @@ def watch(start: Callable[[str], None]) -> None:
     """
     subject, cases = subject_and_cases()
     names = {code: f"{module}.{name}" for module in mutants.MODULES for name, code in _functions(module)}
-    watched: set[tuple[Any, ...]] = set()
-    for case in cases:
-        group = case.law, case.op, case.dtype
-        if group in watched:
-            continue
-        watched.add(group)
+    for case in {(case.law, case.op, case.dtype): case for case in reversed(cases)}.values():
         start(case.id)
         seen: set[CodeType] = set()
         with _profiled(seen.add):
@@ -147,39 +115,3 @@ def _profiled(tell: Callable[[CodeType], None]) -> Iterator[None]:
         yield
     finally:
         sys.setprofile(None)
-
-
-def main() -> None:
-    """Search for mutants, run a selftest, and write both results."""
-    known = finders()
-    found: dict[str, str] = {}
-
-    def note(id: str, case: str) -> None:
-        found[id] = case
-        print(f"{len(found)} of {len(ids)}: {id}: {case or 'not found'}", flush=True)
-
-    def task(id: str) -> Task:
-        data = {"kind": "hunt", "id": id}
-        return Task(data, lambda result: note(id, result["case"]), lambda case, _: note(id, case), LIMIT)
-
-    unlisted = [id for id in mutants.mutants() if id not in mutants.equivalents()]
-    ids = [id for id in unlisted if "--all" in sys.argv or id not in known]
-    do_all(map(task, ids), "selftest.trials", 2)
-    kept = {id: found.get(id) or known.get(id, "") for id in mutants.mutants()}
-    _write("finders.json", {**{id: known[id] for id in FAULTS if id in known}, **kept})
-    for id, case in kept.items():
-        if not case and id not in mutants.equivalents():
-            print(f"not found: {id} (line {mutants.mutants()[id].line})")
-    if "--mutants" not in sys.argv:
-        outcome = proof.run(tell=print)
-        _write("finders.json", {**outcome.found, **kept})
-        _write("detection.json", outcome.as_data())
-
-
-def _write(name: str, data: dict[str, Any]) -> None:
-    text = json.dumps({key: value for key, value in data.items() if value != ""}, indent=1)
-    Path(counts.__file__).with_name(name).write_text(text + "\n", "utf-8")
-
-
-if __name__ == "__main__":
-    main()
