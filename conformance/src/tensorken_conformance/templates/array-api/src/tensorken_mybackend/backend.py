@@ -8,10 +8,7 @@ from tensorken_core.host.plugin import Capabilities
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.raw import RawTensor
 
-STANDARD = [name for name in DTYPES if name not in ("float16", "bfloat16") and hasattr(xp, name)]
-NATIVE = {
-    DTYPES[name]: getattr(xp, name) for name in STANDARD
-}  # refuses other dtypes, which some libraries have
+NATIVE = {d: getattr(xp, name) for name, d in DTYPES.items() if "float16" not in name and hasattr(xp, name)}
 DTYPE_OF = {xp.asarray([], dtype=native).dtype: dtype for dtype, native in NATIVE.items()}
 BITS = {"float32": np.int32, "float64": np.int64, "int32": np.float32, "int64": np.float64}
 NAMES = "sub:subtract mul:multiply div:divide eq:equal exp log sin cos sqrt floor add plain_pow:pow where floor_divide"
@@ -21,7 +18,6 @@ A = Any
 # fmt: off
 class Mybackend(RawTensor[Any]):
     """The required ops by functions of the standard or of numpy; `pow` avoids the library's square root for 0.5."""
-
     capabilities = Capabilities(dtypes=tuple(map(str, DTYPE_OF.values())), shares_memory=True)
     def new(self, shape: A, data: A, dtype: A) -> A:
         return xp.asarray(np.array(data, dtype.name).reshape(shape), dtype=NATIVE[dtype])
