@@ -60,7 +60,7 @@ def test_programs_are_offered_for_the_backend_itself() -> None:
     offered: list[Any] = []
     with with_compiler(lambda program, backend: offered.append(backend), "recorder"):
         results = run_law(backend, "programs.compiled", where=lambda case: case.detail == "0")
-    assert [r.status for r in results] == ["passed"] * 3
+    assert len(results) > 2 and {r.status for r in results} == {"passed"}
     assert len(offered) > 50
     assert all(target is backend for target in offered)
 

@@ -58,7 +58,7 @@ def test_correct_backends_pass(backend: RawTensor[Any], law: str) -> None:
 def test_there_are_cases_for_each_elementwise_op() -> None:
     subject = Subject(Numpy(), "a")
     cases = list(LAWS[LAW].cases(subject))
-    assert len(set(cases)) == len(cases) > 30_000
+    assert len(set(cases)) == len(cases) > 20_000
     assert {case.op for case in cases} == {op.name for op in OPS.values() if op.elementwise}
     unary = {case.op for case in cases if case.values == pools.EXHAUSTIVE}
     assert unary == {op.name for op in OPS.values() if op.arity == 1 and op.elementwise} - {"from_bits"}
@@ -240,7 +240,7 @@ def failing_classes(units: int, ulp: dict[str, int]) -> set[str]:
     """The value classes in which an exponential with an error of `units` ULP fails."""
     attributes = {"units": units, "capabilities": Capabilities(dtypes=("bool", "int32", "float32"), ulp=ulp)}
     backend = type("Coarse", (Coarse,), attributes)()
-    return {result.case.values for result in failures(backend, op="exp", dtype="float32", shape="64")}
+    return {result.case.values for result in failures(backend, op="exp", dtype="float32", shape="65")}
 
 
 def test_an_error_above_the_declared_one_fails() -> None:
@@ -273,7 +273,7 @@ class Flushing(Numpy):
 
 
 def test_declared_flushing_of_subnormals_passes() -> None:
-    cells = {"op": "mul", "dtype": "float32", "shape": ("64", "prime", "expanded")}
+    cells = {"op": "mul", "dtype": "float32", "shape": ("65", "257", "flipped")}
     assert {result.case.values for result in failures(Flushing(), **cells)} >= {"subnormals", "extremes"}
     Flushing.capabilities = Capabilities(dtypes=tuple(DTYPES), flushes_subnormals=("float32",))
     assert failures(Flushing(), **cells) == []
@@ -289,18 +289,18 @@ def cube(scalar: Callable[..., Any] | None, body: Callable[..., Any]) -> Op:
 
 def test_the_op_of_a_plugin_is_compared_with_its_scalar_function(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPS, "test_cube", cube(lambda x: x * x * x, lambda x: x * x * x))
-    results = run_law(Numpy(), op="test_cube", shape="64")
+    results = run_law(Numpy(), op="test_cube", shape="65")
     assert {result.status for result in results} == {"passed"}
     assert {result.case.detail for result in results} == {law_module.BY_MEANING}
     law_module._pool.cache_clear()
     monkeypatch.setitem(OPS, "test_cube", cube(lambda x: x * x * x, lambda x: x * x))
-    assert {r.case.values for r in failures(Numpy(), op="test_cube", shape="64")} >= {"small", "normals"}
+    assert {r.case.values for r in failures(Numpy(), op="test_cube", shape="65")} >= {"small", "normals"}
     law_module._pool.cache_clear()
 
 
 def test_an_op_without_a_scalar_function_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPS, "test_cube", cube(None, lambda x: x * x * x))
-    results = run_law(Numpy(), op="test_cube", shape="64")
+    results = run_law(Numpy(), op="test_cube", shape="65")
     assert {result.status for result in results} == {"unsupported"}
     assert "nothing is known of the op 'test_cube'" in results[0].says
     law_module._pool.cache_clear()
