@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ import tensorken
 from tensorken_conformance.case import Case
 from tensorken_conformance.layouts import chains
 from tensorken_conformance.subject import Array, Subject
-from tensorken_core.language.dtypes import DType
+from tensorken_core.language.dtypes import DTYPES, DType, integer_bounds
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
@@ -62,6 +62,9 @@ LAYOUTS: dict[str, Callable[[tuple[int, ...]], chains.Chain]] = {
 }
 """The movements that make an operand with so many axes."""
 
+ALL_LAYOUTS = (NUMBER, *LAYOUTS)
+"""The names of all layouts."""
+
 FEW_LAYOUTS = ("plain", NUMBER, "crop-last", "expand-first", "permute")
 """The layouts in triples."""
 
@@ -75,6 +78,16 @@ NONE = "none"
 
 SPECIALS = (NONE, *FLOATS, *INTS)
 """The special value of one operand and its place, for floats and for ints."""
+
+
+def special_values(dtype: DType) -> dict[str, Any]:
+    """The special values of a dtype, by name."""
+    if dtype.kind == "float":
+        return {"nan": np.nan, "-nan": -np.nan, "inf": np.inf, "-0": -0.0}
+    if dtype.kind == "int":
+        return dict(zip(("low", "high"), integer_bounds(dtype), strict=True))
+    return {}
+
 
 SITUATIONS = ("once", "again", "after", "kept", "thread", "stack", "jit")
 """How an op runs: once; again on the same operands; after a larger call; while an earlier result is kept; on another
@@ -146,14 +159,22 @@ def chains_of(case: Case) -> Iterator[chains.Chain]:
         yield chain_of(layout, 2)
 
 
+def makes(subject: Subject, layouts: Sequence[str], dtype: str) -> bool:
+    """Whether the backend supports the movements of these layouts."""
+    return all([chains.makes(subject, chain_of(layout, 2), dtype) for layout in layouts])
+
+
 def fits(pair: dict[str, str]) -> bool:
     """Whether two values of the shared axes can stand in one row."""
+    special = pair.get("special", NONE)
+    if special != NONE and "dtype" in pair:
+        return special.partition(":")[0] in special_values(DTYPES[pair["dtype"]])
     layouts = [value for axis, value in pair.items() if axis.startswith("layout")]
     if pair.get("form") == "vector" and any("permute" in layout for layout in layouts):
         return False
     if pair.get("size") in LARGE.get(pair.get("form", ""), ()):
         return False
-    if pair.get("size") == "0" and (NUMBER in layouts or pair.get("special", NONE) != NONE):
+    if pair.get("size") == "0" and (NUMBER in layouts or special != NONE):
         return False
     return pair.get("situation") != "after" or pair.get("size") != SIZES[-1]
 
@@ -182,6 +203,14 @@ def put_at(layout: str, values: Array, value: Any, place: str, width: int) -> Ar
         if mark.any():
             break
     return np.where(mark, np.asarray(value, values.dtype), values)
+
+
+def put_special(cell: Cell, layout: str, values: Array, specials: Mapping[str, Any], width: int) -> Array:
+    """Values with the special value of a cell at its place, if it has one."""
+    if cell.special == NONE:
+        return values
+    name, _, place = cell.special.partition(":")
+    return put_at(layout, values, specials[name], place, width)
 
 
 def operand(

@@ -11,8 +11,6 @@ import numpy as np
 from tensorken_conformance.case import Case
 from tensorken_conformance.laws import placement
 from tensorken_conformance.laws.covering import axes
-from tensorken_conformance.laws.covering.single import special_values
-from tensorken_conformance.layouts import chains
 from tensorken_conformance.operands.designs import Row, covering
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
@@ -54,9 +52,9 @@ def cases(subject: Subject) -> Iterator[Case]:
             continue
         sizes = SHORT if op in SLOW else axes.SIZES
         for row in design(dtypes, sizes, values_for(op, indices), subject.seed) if dtypes else ():
-            chain = axes.chain_of(row["layout"], 2)
-            if chains.makes(subject, chain, row["dtype"]) and not _is_empty(op, row):
-                yield axes.case_of(op, row, [row["layout"]], subject.seed)
+            layouts = [row["layout"]]
+            if axes.makes(subject, layouts, row["dtype"]) and not _is_empty(op, row):
+                yield axes.case_of(op, row, layouts, subject.seed)
 
 
 def _is_empty(op: str, row: Row) -> bool:
@@ -72,7 +70,7 @@ def every(
         "dtype": dtypes,
         "size": sizes,
         "form": tuple(axes.FORMS),
-        "layout": (axes.NUMBER, *axes.LAYOUTS),
+        "layout": axes.ALL_LAYOUTS,
         "values": values,
         "special": axes.SPECIALS,
         "situation": SITUATIONS,
@@ -87,14 +85,11 @@ def design(dtypes: tuple[str, ...], sizes: tuple[str, ...], values: tuple[str, .
 
 def fits(pair: Row) -> bool:
     """Whether the values of two axes can stand in one row."""
-    special = pair.get("special", axes.NONE)
-    if special != axes.NONE:
-        if "dtype" in pair and special.partition(":")[0] not in special_values(DTYPES[pair["dtype"]]):
-            return False
-        if pair.get("values", "").startswith("special"):
-            return False
-        if special.startswith("-0") and pair.get("values", "").startswith(("whole", "ones")):
-            return False  # a sum of -0.0 alone may have either sign
+    special, values = pair.get("special", axes.NONE), pair.get("values", "")
+    if special != axes.NONE and values.startswith("special"):
+        return False
+    if special.startswith("-0") and values.startswith(("whole", "ones")):
+        return False  # a sum of -0.0 alone may have either sign
     return axes.fits(pair)
 
 
@@ -130,9 +125,8 @@ def drawn(subject: Subject, cell: axes.Cell, values: str, rng: np.random.Generat
         return array.reshape(shape)
     array = axes.laid(cell.layouts[0], array.reshape(shape))
     if cell.special != axes.NONE:
-        value, _, place = cell.special.partition(":")
         width = int(rng.choice([4, 8, 16]))
-        array = axes.put_at(cell.layouts[0], array, special_values(dtype)[value], place, width)
+        array = axes.put_special(cell, cell.layouts[0], array, axes.special_values(dtype), width)
     return array
 
 

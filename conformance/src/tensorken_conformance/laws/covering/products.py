@@ -11,7 +11,6 @@ import numpy as np
 
 from tensorken_conformance.case import Case
 from tensorken_conformance.laws.covering import axes
-from tensorken_conformance.layouts import chains
 from tensorken_conformance.numbers.host_arrays import in_dtype, is_float
 from tensorken_conformance.numbers.rounding import FORMATS
 from tensorken_conformance.operands import reductions
@@ -35,16 +34,14 @@ SAME = "same"
 LONG = ("256", "1024")
 """Inner sizes that are too large for rows and columns."""
 
-ENTIRE = (axes.NUMBER, *axes.LAYOUTS)
-
 OF_MATRICES: dict[str, tuple[str, ...]] = {
     "rows": ("0", "1", "few", "16", "64", SAME),
     "inner": ("0", "1", "few", "8", "16", "64", *LONG),
     "columns": ("1", "few", "16", "64", SAME),
     "batch": ("none", "first", "second", "both"),
     "order": ("rkc", "rck", "krc", "kcr", "ckr", "crk"),
-    "layout-0": ENTIRE,
-    "layout-1": ENTIRE,
+    "layout-0": axes.ALL_LAYOUTS,
+    "layout-1": axes.ALL_LAYOUTS,
     "situation": axes.SITUATIONS[:1] + axes.SITUATIONS[3:],
 }
 """The axes of products of matrices: sizes, the operands that have the batch, the order of rows, inner axis, columns."""
@@ -67,8 +64,8 @@ OF_IMAGES: dict[str, tuple[str, ...]] = {
     "channels": ("1", "2", "5"),
     "kernels": ("1", "2", "9"),
     **{f"{name}-{axis}": values for axis in "ab" for name, values in ALONG.items()},
-    "layout-0": ENTIRE,
-    "layout-1": ENTIRE,
+    "layout-0": axes.ALL_LAYOUTS,
+    "layout-1": axes.ALL_LAYOUTS,
     "situation": axes.SITUATIONS[:1] + axes.SITUATIONS[3:],
 }
 """The axes of convolutions: channels and kernels of a group; the params along the first and along the other axes."""
@@ -88,8 +85,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     for op in OPS_OF if dtypes else ():
         for row in design(op, dtypes, subject.seed):
             layouts = [row[f"layout-{i}"] for i in range(2)]
-            made = [axes.chain_of(layout, 2) for layout in layouts]
-            if all([chains.makes(subject, chain, row["dtype"]) for chain in made]):
+            if axes.makes(subject, layouts, row["dtype"]):
                 rest = [value for axis, value in row.items() if axis not in ("dtype", "situation")]
                 detail = f"{','.join(layouts)};{','.join(rest[:-2])};{row['situation']}"
                 yield Case(axes.ID, op, row["dtype"], detail=detail)

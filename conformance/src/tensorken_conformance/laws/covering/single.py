@@ -7,20 +7,18 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
 from tensorken_conformance.laws import elementwise
 from tensorken_conformance.laws.covering import axes
-from tensorken_conformance.layouts import chains
 from tensorken_conformance.operands import pools
 from tensorken_conformance.operands.designs import Row, covering
 from tensorken_conformance.operands.samples import kinds_of
 from tensorken_conformance.oracles import elementwise as oracle
 from tensorken_conformance.subject import Array, Subject
-from tensorken_core.language.dtypes import DTYPES, DType, integer_bounds
+from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.op import OPS, Op
 
 COUNTS = {1: 48, 2: 16, 3: 8}
@@ -51,14 +49,14 @@ class Grid:
         op: the op.
         dtype: of the data.
         numbers: for each operand; the last are special.
-        specials: the indices of special values, by name.
+        specials: the names of the special values, in their order.
         expected: the correctly rounded results, with an axis for each operand.
     """
 
     op: Op
     dtype: DType
     numbers: tuple[Array, ...]
-    specials: dict[str, int]
+    specials: tuple[str, ...]
     expected: Array
 
     def columns(self, indices: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -66,21 +64,12 @@ class Grid:
         return tuple([x[i] for x, i in zip(self.numbers, indices, strict=True)])
 
 
-def special_values(dtype: DType) -> dict[str, Any]:
-    """The special values of a dtype, by name."""
-    if dtype.kind == "float":
-        return {"nan": np.nan, "-nan": -np.nan, "inf": np.inf, "-0": -0.0}
-    if dtype.kind == "int":
-        return dict(zip(("low", "high"), integer_bounds(dtype), strict=True))
-    return {}
-
-
 @cache
 def grid(name: str, dtype_name: str, values: str, seed: int) -> Grid:
     """The grid of an op for a value class; LookupError if nothing defines the results."""
     op, dtype = OPS[name], DTYPES[dtype_name]
     rows = pools.rows(op, dtype, values, seed, elementwise.ROWS["default"])
-    some = special_values(dtype)
+    some = axes.special_values(dtype)
     numbers: list[Array] = []
     dtypes = kinds_of(op, len(rows), dtype)
     for column, kind in zip(rows, dtypes, strict=True):
@@ -90,8 +79,7 @@ def grid(name: str, dtype_name: str, values: str, seed: int) -> Grid:
     points = np.meshgrid(*numbers, indexing="ij")
     flat = tuple([np.ascontiguousarray(x).reshape(-1) for x in points])
     expected = oracle.expected(op, dtype, flat).reshape(points[0].shape)
-    first = max(len(x) for x in numbers) - len(some)
-    return Grid(op, dtype, tuple(numbers), {key: first + i for i, key in enumerate(some)}, expected)
+    return Grid(op, dtype, tuple(numbers), tuple(some), expected)
 
 
 # ---- designs -----------------------------------------------------------------------------------------------
@@ -113,8 +101,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             rows = design(dtypes, arity, subject.seed, wide or subject.depth == "deep")
         for row in rows:
             layouts = [row[f"layout-{i}"] for i in range(arity)]
-            made = [axes.chain_of(layout, 2) for layout in layouts]
-            if all([chains.makes(subject, chain, row["dtype"]) for chain in made]):
+            if axes.makes(subject, layouts, row["dtype"]):
                 yield axes.case_of(op.name, row, layouts, subject.seed)
 
 
@@ -126,7 +113,7 @@ def every(dtypes: tuple[str, ...], arity: int) -> dict[str, tuple[str, ...]]:
         "dtype": tuple(sorted(dtypes, key=lambda name: name not in ("float32", "int32"))),
         "size": axes.SIZES,
         "form": tuple(axes.FORMS),
-        **{f"layout-{i}": (axes.NUMBER, *axes.LAYOUTS) for i in range(arity)},
+        **{f"layout-{i}": axes.ALL_LAYOUTS for i in range(arity)},
         "values": tuple(dict.fromkeys([name for d in dtypes for name in pools.classes(DTYPES[d])])),
         "special": tuple(specials),
         "situation": axes.SITUATIONS,
@@ -160,14 +147,9 @@ def design(dtypes: tuple[str, ...], arity: int, seed: int, wide: bool) -> list[R
 
 
 def fits(pair: Row) -> bool:
-    """Whether the values of two axes can stand in one row: classes of values, and special ones, belong to dtypes."""
-    if "dtype" in pair:
-        dtype = DTYPES[pair["dtype"]]
-        if "values" in pair and pair["values"] not in pools.classes(dtype):
-            return False
-        special = pair.get("special", axes.NONE)
-        if special != axes.NONE and special.partition(":")[0] not in special_values(dtype):
-            return False
+    """Whether the values of two axes can stand in one row: each dtype has classes of values of its own."""
+    if "dtype" in pair and "values" in pair:
+        return pair["values"] in pools.classes(DTYPES[pair["dtype"]])
     if "values" in pair and pair.get("special", axes.NONE) != axes.NONE and pair["values"] not in ORDINARY:
         return False
     return axes.fits(pair)
@@ -204,18 +186,18 @@ def check(subject: Subject, case: Case) -> Measured:
 
 def _indices(known: Grid, cell: axes.Cell, rng: np.random.Generator) -> tuple[Array, ...]:
     """The indices of the numbers of each operand; one operand has the special value."""
-    value, _, place = cell.special.partition(":")
     width = int(rng.choice([4, 8, 16]))
-    ordinary = [len(x) - len(known.specials) * (len(x) > 2) for x in known.numbers]
     able = [i for i, x in enumerate(known.numbers) if x.dtype == known.numbers[-1].dtype]
     chosen = int(rng.choice(able))
     found = []
-    for i, (layout, count) in enumerate(zip(cell.layouts, ordinary, strict=True)):
+    for i, (layout, numbers) in enumerate(zip(cell.layouts, known.numbers, strict=True)):
+        count = len(numbers) - (len(known.specials) if i in able else 0)
         index = (
             axes.laid(layout, rng.integers(0, count, cell.shape)) if cell.size else np.zeros(cell.shape, int)
         )
-        if i == chosen and cell.special != axes.NONE:
-            index = axes.put_at(layout, index, known.specials[value], place, width)
+        if i == chosen:
+            specials = {name: count + place for place, name in enumerate(known.specials)}
+            index = axes.put_special(cell, layout, index, specials, width)
         found.append(index)
     return tuple(found)
 
